@@ -288,9 +288,8 @@ impl CampaignDir {
     pub(crate) fn keep_shown(&self, hash: &str) -> Result<(), LedgerError> {
         place::claim(&self.path)?;
         let path = self.path.join(SHOWN);
-        let mut options = own();
-        let write = options.truncate(true).open(&path).and_then(|mut f| f.write_all(hash.as_bytes()));
-        write.map_err(|problem| LedgerError::Io { path, problem })
+        let is_hash = |old: &[u8]| old.len() == hash.len() && old.iter().all(u8::is_ascii_hexdigit);
+        place::replace(&path, hash.as_bytes(), is_hash).map_err(|problem| LedgerError::Io { path, problem })
     }
 
     /// Takes the campaign for this process: refused where another has it, and where the directory is somebody else's. Makes the directory.
@@ -322,20 +321,19 @@ pub struct CampaignLedger {
 }
 
 impl CampaignLedger {
-    /// Keeps the text of the file beside the ledger, whole.
+    /// Keeps the text of the file beside the ledger, whole. One that was edited there is not replaced.
     pub fn keep_copy(&self, text: &str) -> Result<(), LedgerError> {
-        let new = self.copy.with_extension("new");
-        let write = || -> io::Result<()> {
-            match fs::remove_file(&new) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-                _ => {}
-            }
-            let mut file = own().open(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, &self.copy)
+        let io = |path: &PathBuf| {
+            let path = path.clone();
+            move |problem| LedgerError::Io { path, problem }
         };
-        write().map_err(|problem| LedgerError::Io { path: self.copy.clone(), problem })
+        let all = fs::read(&self.path).map_err(io(&self.path))?;
+        let known = entries(&String::from_utf8_lossy(&all)).unwrap_or_default();
+        let was_taken = |old: &[u8]| {
+            let old = text_hash(&String::from_utf8_lossy(old));
+            known.iter().any(|e| matches!(e, LedgerEntry::File { hash, .. } if *hash == old))
+        };
+        place::replace(&self.copy, text.as_bytes(), was_taken).map_err(io(&self.copy))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A command of a subject's that outlived whoever began it: known by a note that was on the disk before the command began.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use plimsoll_store::process::ProcessNote;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
-use crate::place::{self, own};
+use crate::place;
 
 /// Asked to end, a group has this long before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
@@ -43,11 +43,8 @@ impl HookNote {
 
     /// Writes it, whole, onto the disk.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut file = own().truncate(true).open(&new)?;
-        file.write_all(&serde_json::to_vec(self).expect("plain data is always JSON"))?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
+        let text = serde_json::to_vec(self).expect("plain data is always JSON");
+        place::replace(path, &text, |old| serde_json::from_slice::<Self>(old).is_ok())?;
         File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
     }
 

@@ -143,10 +143,36 @@ pub(crate) fn own() -> OpenOptions {
     options
 }
 
+/// Puts a file of ours in the place of an older one, whole. `is_ours` says it of what the older one holds; any other stays, and is told.
+pub(crate) fn replace(path: &Path, content: &[u8], is_ours: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let theirs = |why: &str| io::Error::other(format!("it {why}, and is not replaced: move it away"));
+    if let Some(mut old) = plain(dir, &name).map_err(|why| theirs(&why))? {
+        let mut held = Vec::new();
+        old.read_to_end(&mut held)?;
+        if held == content {
+            return Ok(());
+        }
+        if !held.is_empty() && !is_ours(&held) {
+            return Err(theirs("is not what a campaign wrote there"));
+        }
+    }
+    let mut random = [0u8; 8];
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
+    let new = dir.join(format!("{name}.{:016x}.new", u64::from_le_bytes(random)));
+    let mut file = own().create_new(true).open(&new)?;
+    let put = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
+    put.inspect_err(|_| {
+        // Half of it is of no use.
+        let _ = fs::remove_file(&new);
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{CampaignDir, LEDGER_FORMAT, LedgerSink as _};
+    use crate::ledger::{CampaignDir, LEDGER_FORMAT, LedgerSink as _, text_hash};
 
     fn begun(name: &str) -> LedgerEntry {
         LedgerEntry::Begun { format: LEDGER_FORMAT.into(), name: name.into(), fresh: 1, at: "t".into() }
@@ -175,7 +201,7 @@ mod tests {
             fs::write(&precious, b"of mine, without an end of line").unwrap();
             for problem in [
                 dir.take().unwrap_err().to_string(),
-                dir.keep_shown("hash").unwrap_err().to_string(),
+                dir.keep_shown(&text_hash("t")).unwrap_err().to_string(),
                 dir.read().unwrap_err().to_string(),
             ] {
                 assert!(problem.contains(&format!("contains '{name}'")), "{problem}");
@@ -193,7 +219,7 @@ mod tests {
         dir.take().unwrap().append(&begun("t")).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join(MARK)).unwrap(), "plimsoll.campaign-dir/1\n");
         assert_eq!(dir.read().unwrap(), [begun("t")]);
-        dir.keep_shown("hash").unwrap();
+        dir.keep_shown(&text_hash("t")).unwrap();
         dir.take().unwrap();
         // Killed before its mark was written, it had made nothing else.
         let torn = CampaignDir::of(runs.path(), "torn");
@@ -220,6 +246,47 @@ mod tests {
     }
 
     #[test]
+    fn what_others_put_into_a_campaign_s_directory_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, precious) = (dir.path().join("shown"), dir.path().join("precious"));
+        let put = |content: &[u8]| replace(&path, content, |old| old.starts_with(b"ours"));
+        put(b"ours 1").unwrap();
+        put(b"ours 2").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"ours 2");
+        fs::write(&precious, "ours, by its content alone").unwrap();
+        for way in ["file", "link", "hard link"] {
+            fs::remove_file(&path).unwrap();
+            match way {
+                "file" => fs::write(&path, "precious").unwrap(),
+                "link" => std::os::unix::fs::symlink(&precious, &path).unwrap(),
+                _ => fs::hard_link(&precious, &path).unwrap(),
+            }
+            let before = fs::read(&path).unwrap();
+            assert!(put(b"ours 3").unwrap_err().to_string().contains("move it away"), "{way}");
+            assert_eq!(fs::read(&path).unwrap(), before, "{way}");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing half made is left");
+    }
+
+    /// The copy of the file that was taken is no place for edits; whoever makes some there does not lose them.
+    #[test]
+    fn an_edited_copy_stays() {
+        let runs = tempfile::tempdir().unwrap();
+        let mut ledger = CampaignDir::of(runs.path(), "t").take().unwrap();
+        let copy = CampaignDir::of(runs.path(), "t").path().join("campaign.toml");
+        ledger.append(&begun("t")).unwrap();
+        for text in ["one", "two"] {
+            ledger.keep_copy(text).unwrap();
+            ledger.append(&crate::ledger::file_entry(text, &[], "t".into())).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&copy).unwrap(), "two");
+        fs::write(&copy, "two, edited").unwrap();
+        assert!(ledger.keep_copy("three").unwrap_err().to_string().contains("move it away"));
+        assert_eq!(fs::read_to_string(&copy).unwrap(), "two, edited");
+        ledger.keep_copy("two, edited").unwrap();
+    }
+
+    #[test]
     fn a_mark_or_a_file_that_is_a_link_is_not_ours() {
         let runs = tempfile::tempdir().unwrap();
         let precious = runs.path().join("precious");
@@ -239,7 +306,7 @@ mod tests {
             drop(dir.take().unwrap());
             let _ = fs::remove_file(dir.path().join(name));
             std::os::unix::fs::symlink(&precious, dir.path().join(name)).unwrap();
-            assert!(dir.take().is_err() || dir.keep_shown("hash").is_err(), "{name}");
+            assert!(dir.take().is_err() || dir.keep_shown(&text_hash("t")).is_err(), "{name}");
         }
         assert_eq!(fs::read_to_string(&precious).unwrap(), "plimsoll.campaign-dir/1\n");
     }

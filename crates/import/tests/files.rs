@@ -1,10 +1,11 @@
-//! Files that the real tools wrote (fio 3.33, iperf 3.12, warp 1.3, GoBonnieGo 1.0.10; names of hosts and paths replaced), and what
+//! Files that the real tools wrote (fio 3.33, iperf 3.12, warp 1.3, GoBonnieGo 1.0.10, elbencho 3.1-9; names of hosts and paths replaced), and what
 //! they say read by other means.
 
 use std::path::PathBuf;
 
 use plimsoll_import::{ImportError, ImportedRun, Source, SourceForm, warp};
 use plimsoll_model::interval::SeriesCounts;
+use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Histogram, OpKind};
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -122,26 +123,50 @@ fn warps_own_figures_are_warps() {
     assert!(run.facts["command of warp"].contains("--access-key=(left out)"), "{:?}", run.facts);
 }
 
+/// Of elbencho 3.1-9, built from its source without S3: a file written and read, a mix by share and one by threads, and small files.
 #[test]
 fn elbenchos_tables_are_read_by_name() {
-    // Written by hand after the columns of elbencho 3.1's source: its build needs sources that were not to be had.
     for name in ["elbencho.csv", "elbencho.json"] {
         let runs = lines(name);
-        assert_eq!(runs.len(), 2, "{name}: a file grows with each command");
+        let titles: Vec<&str> = runs.iter().map(|r| r.title.trim_start_matches("elbencho: ")).collect();
+        assert_eq!(
+            titles,
+            ["WRITE, READ", "RWMIX90", "MIX-T1", "MKDIRS, WRITE, STAT, READ and 2 more"],
+            "{name}: a file grows with each command"
+        );
         let run = &runs[0];
-        assert_eq!(run.tool_version, "3.1-2");
+        let told = (run.tool_version.as_str(), run.started_at.as_str());
+        assert_eq!(told, ("3.1-9", "2026-11-24T11:05:58.525Z"));
         let w = &run.lines[0];
         assert_eq!(
             (w.op.as_str(), w.load.as_str(), w.size_bytes, w.concurrency),
-            ("write", "randwrite", 4096, 64)
+            ("write", "write", 65536, 2)
         );
-        assert_eq!(w.ops_per_s.unwrap().value, 51200.0);
-        assert_eq!(w.bytes_per_s.unwrap().value, 200.0 * 1048576.0);
+        // As it printed them: 5756 IOPS, 359 MiB/s, latency 77 us to 9.08 ms, 296 us on average.
+        assert_eq!(w.ops_per_s.unwrap().value, 5756.0);
+        assert_eq!((w.bytes_per_s.unwrap().value / 1048576.0) as u64, 359);
         let l = w.latency_ns.response.as_ref().unwrap();
-        assert_eq!((l.min, l.mean, l.max, l.p99), (20_000, 1_240_000.0, 9_000_000, None));
-        assert_eq!(run.lines[1].op, "delete");
-        let mix: Vec<_> = runs[1].lines.iter().map(|w| (w.op.as_str(), w.ops_per_s.unwrap().value)).collect();
-        assert_eq!(mix, [("write", 1000.0), ("read", 9000.0)], "the main columns of a mix are its writes");
+        assert_eq!((l.min, l.mean, l.max, l.p99), (77_000, 296_000.0, 9_081_000, None));
+        assert!(w.notes.iter().all(|n| !n.contains("page cache")), "{:?}", w.notes);
+        if name.ends_with("json") {
+            assert_eq!(w.outcomes["ok"], (64 << 20) / 65536, "from its bytes: 177 ms are rounded");
+        }
+
+        let seen = |run: &ImportedRun| -> Vec<(String, String, f64)> {
+            let of = |w: &WorkloadSummary| (w.op.clone(), w.load.clone(), w.ops_per_s.unwrap().value);
+            run.lines.iter().map(of).collect()
+        };
+        let mix = |w: f64, r: f64, load: &str| {
+            vec![("write".into(), load.into(), w), ("read".to_owned(), load.to_owned(), r)]
+        };
+        assert_eq!(seen(&runs[1]), mix(4259.0, 38686.0, "rw"), "the main columns of a mix are its writes");
+        assert_eq!(seen(&runs[2]), mix(3083.0, 3083.0, "rw"), "threads that read beside those that write");
+        let ops: Vec<_> = runs[3].lines.iter().map(|w| (w.op.as_str(), w.ops_per_s.unwrap().value)).collect();
+        let small =
+            [("null", 5979.0), ("write", 14940.0), ("stat", 49483.0), ("read", 29911.0), ("delete", 47619.0)];
+        assert_eq!(ops[..5], small);
+        assert_eq!(runs[3].lines[4].outcomes["ok"], 800, "by its entries, not by 16 ms");
+        assert!(runs[3].lines[1].notes.iter().any(|n| n.contains("page cache")));
     }
 }
 

@@ -14,16 +14,19 @@ use serde::{Deserialize, Serialize};
 
 mod figure;
 mod kinds;
+mod limits;
 mod outage;
+mod searches;
 mod status;
 
 pub use figure::{Amount, Refusal, SPREAD, figure};
 pub use kinds::{
-    Attempted, BestConcurrency, Binding, Burst, Cap, CapBound, Fact, Horizon, Knee, LoadHeld,
-    MixNotDelivered, NoLimiter, Place, Rate, RateWord, Refusing, Scope, SearchHorizon, SizeCaps, Stretch,
-    Undetermined, Unit, VoidLine,
+    Attempted, Fact, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, Stretch, Undetermined,
+    VoidLine,
 };
+pub use limits::{Binding, Burst, Cap, CapBound, Knee, NoLimiter, Scope, SizeCaps, Unit};
 pub use outage::{Outage, OutageKind, OutageSpan};
+pub use searches::{BestConcurrency, LoadHeld, SearchHorizon};
 pub use status::{RunStatus, Status};
 
 /// One statement about a run.

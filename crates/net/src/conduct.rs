@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_model::net::{NET_FORMAT, NetAsked, NetHost, NetRecord, NetStage, StreamsTried};
 use plimsoll_model::{Finding, Level};
 
+use crate::conclude::conclude;
 use crate::error::NetError;
 use crate::host::now_ns;
 use crate::judge::{self, Measured};
@@ -197,7 +198,7 @@ pub fn conduct(
         }
         Ok(()) => {}
     }
-    judge::conclude(&mut record);
+    conclude(&mut record);
     Ok(record)
 }
 

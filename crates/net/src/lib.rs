@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod address;
+mod conclude;
 mod conduct;
 mod control;
 mod door;
@@ -14,6 +15,7 @@ mod hello;
 mod host;
 mod judge;
 mod limit;
+mod load;
 mod node;
 mod pair;
 mod pattern;

@@ -192,13 +192,13 @@ mod tests {
         };
         record.stages = vec![stage(1, 60e6, 80e6), stage(2, 125e6, 1e6)];
         record.stages.push(stage(2, 125e6, 1e6));
-        crate::judge::conclude(&mut record);
+        crate::conclude::conclude(&mut record);
         assert!(!record.sentences.iter().any(|s| s.contains("Below 80 %")), "{:?}", record.sentences);
         let f = record.findings.iter().find(|f| f.code == "N11").unwrap();
         assert!(!record.valid && f.text.contains("a to b"), "{f:?}");
         record.stages[0] = stage(1, 60e6, 20e6);
         record.findings.clear();
-        crate::judge::conclude(&mut record);
+        crate::conclude::conclude(&mut record);
         assert!(record.valid && record.sentences.iter().any(|s| s.contains("of the median: a to b")));
     }
 }

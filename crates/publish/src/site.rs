@@ -357,7 +357,8 @@ impl Stage {
         let text = serde_json::to_vec_pretty(&mark).map_err(|e| io_at(&self.path)(e.into()))?;
         // Beside, then in its place: the lock stays on what it was taken on until then.
         let (new, own) = (self.path.join(format!("{SITE_MARK}.new")), self.path.join(SITE_MARK));
-        fs::write(&new, text).map_err(io_at(&new))?;
+        let mut file = File::create_new(&new).map_err(io_at(&new))?;
+        file.write_all(&text).map_err(io_at(&new))?;
         fs::rename(&new, &own).map_err(io_at(&own))
     }
 

@@ -1,4 +1,4 @@
-//! The run directory: its files, its making, sealing and removal; list.rs has them listed.
+//! The run directory: its files, its making and removal; seal.rs seals it, list.rs has them listed.
 //!
 //! ```text
 //! plimsoll-runs/20261121-041703-3f9c/
@@ -8,21 +8,24 @@
 
 mod imported;
 mod list;
+mod seal;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::{Analysis, Environment, Plan, RunSummary};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use imported::{IMPORTED_FORMAT, ImportedLines};
 pub use list::{RunEntry, RunState, list};
+pub use seal::{FileSeal, SEAL_FORMAT, Seal};
 
 use crate::StoreError;
 use crate::journal::{self, Journal};
 use crate::plain;
 use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, StreamWriter};
+use whole::{check_format, read_json, replace, write_json};
 
 /// Of `env.json`.
 pub const ENV_FORMAT: &str = "plimsoll.env/1";
@@ -34,8 +37,6 @@ pub const COST_BUDGET: &str = "cost budget";
 pub const GUARD: &str = "guard";
 /// Lines that another tool printed, of an imported run.
 const IMPORTED: &str = "imported.json";
-/// Of `seal.json`.
-pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
 
 /// Files that a process has open beside those of a run: more than enough.
 const OTHER_FILES: u64 = 128;
@@ -63,30 +64,6 @@ pub struct EnvFile {
     /// Offsets of the agents' clocks against ours, nanoseconds; empty with one machine.
     #[serde(default)]
     pub clock_offsets_ns: BTreeMap<String, i64>,
-}
-
-/// `seal.json`: the raw files as they were when the run ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seal {
-    /// [`SEAL_FORMAT`].
-    pub format: String,
-    /// `done`, `interrupted` or `failed: ...`.
-    pub end: String,
-    /// By their paths in the directory.
-    pub files: BTreeMap<String, FileSeal>,
-    /// What was made of them (`summary.json`, `analysis.json`) as it was last written. The one before stays, too: a kill between
-    /// this file and that one is no change by anybody.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub results: BTreeMap<String, Vec<FileSeal>>,
-}
-
-/// What one file was when it was sealed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSeal {
-    /// Its length.
-    pub bytes: u64,
-    /// XXH3-128 of the content, hexadecimal.
-    pub xxh3: String,
 }
 
 /// So many files may be open at once in this process, `wanted` if that can be had: the soft limit is ours to raise.
@@ -244,35 +221,6 @@ impl RunDir {
         self.write_result("summary.json", summary)
     }
 
-    /// Writes what was made of the raw data, and its hash into the seal, if there is one.
-    fn write_result<T: Serialize>(&self, name: &str, value: &T) -> Result<(), StoreError> {
-        let path = self.path.join(name);
-        let text = json_text(&path, value)?;
-        if let Some(mut seal) = self.sealed()? {
-            let all = seal.results.entry(name.into()).or_default();
-            all.push(hash_bytes(text.as_bytes()));
-            all.drain(..all.len().saturating_sub(2));
-            write_json(&self.path.join("seal.json"), &seal)?;
-        }
-        replace(&path, text.as_bytes())
-    }
-
-    /// Results that are not as they were written (V23); empty when all are, or where no seal knows them.
-    pub fn altered_results(&self) -> Result<Vec<String>, StoreError> {
-        let Some(seal) = self.sealed()? else { return Ok(Vec::new()) };
-        let mut out = Vec::new();
-        // Names from the seal are no paths to be read.
-        for name in ["analysis.json", "summary.json"] {
-            let (path, known) = (self.path.join(name), seal.results.get(name));
-            if let Some(known) = known.filter(|_| path.is_file())
-                && !known.contains(&hash_file(&path)?)
-            {
-                out.push(name.to_owned());
-            }
-        }
-        Ok(out)
-    }
-
     /// Whether a process works on it now.
     pub fn is_running(&self) -> bool {
         journal::is_locked(&self.journal_path())
@@ -416,57 +364,6 @@ impl RunDir {
         self.path.join(kind).join(format!("{}.zst", if safe.is_empty() { "local" } else { safe }))
     }
 
-    /// Seals the raw data: nothing but analyses is written afterwards. `end` is `done`, `interrupted` or `failed: ...`.
-    pub fn seal(&self, end: &str) -> Result<Seal, StoreError> {
-        let seal = Seal {
-            format: SEAL_FORMAT.into(),
-            end: end.into(),
-            files: self.hash_raw()?,
-            results: BTreeMap::new(),
-        };
-        write_json(&self.path.join("seal.json"), &seal)?;
-        Ok(seal)
-    }
-
-    /// Opens a sealed run again (to resume it).
-    pub fn unseal(&self) -> Result<(), StoreError> {
-        let path = self.path.join("seal.json");
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(StoreError::io("remove", &path)(e)),
-            _ => Ok(()),
-        }
-    }
-
-    /// The seal; `None` when the run never ended in order.
-    pub fn sealed(&self) -> Result<Option<Seal>, StoreError> {
-        let path = self.path.join("seal.json");
-        if !path.exists() {
-            return Ok(None);
-        }
-        let seal: Seal = read_json(&path)?;
-        check_format(&path, &seal.format, SEAL_FORMAT)?;
-        Ok(Some(seal))
-    }
-
-    /// Raw files that are not what they were when the run was sealed (V23); empty when all are, or without a seal.
-    pub fn altered_files(&self) -> Result<Vec<String>, StoreError> {
-        let Some(seal) = self.sealed()? else { return Ok(Vec::new()) };
-        let now = self.hash_raw()?;
-        let names: std::collections::BTreeSet<&String> = seal.files.keys().chain(now.keys()).collect();
-        Ok(names.into_iter().filter(|n| seal.files.get(*n) != now.get(*n)).cloned().collect())
-    }
-
-    fn hash_raw(&self) -> Result<BTreeMap<String, FileSeal>, StoreError> {
-        let mut files = ["plan.toml", "env.json", IMPORTED].map(|name| self.path.join(name)).to_vec();
-        files.extend(self.interval_files()?);
-        files.extend(self.sample_files()?);
-        let named = files.into_iter().filter(|p| p.is_file()).map(|p| {
-            let name = p.strip_prefix(&self.path).unwrap_or(&p).to_string_lossy().into_owned();
-            Ok((name, hash_file(&p)?))
-        });
-        named.collect()
-    }
-
     /// Removes the run. Refused while it is running, while things that it created wait for cleanup, and where anything that is
     /// not a run's lies in it.
     pub fn remove(self) -> Result<(), StoreError> {
@@ -549,68 +446,6 @@ fn zst_files(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     }
     files.sort();
     Ok(files)
-}
-
-fn hash_bytes(bytes: &[u8]) -> FileSeal {
-    FileSeal { bytes: bytes.len() as u64, xxh3: format!("{:032x}", xxhash_rust::xxh3::xxh3_128(bytes)) }
-}
-
-fn hash_file(path: &Path) -> Result<FileSeal, StoreError> {
-    let mut file = plain::open_to_read(path).map_err(StoreError::io("open", path))?;
-    let mut hasher = xxhash_rust::xxh3::Xxh3Default::new();
-    let mut buffer = vec![0u8; 256 << 10];
-    let mut bytes = 0u64;
-    loop {
-        let n = std::io::Read::read(&mut file, &mut buffer).map_err(StoreError::io("read", path))?;
-        if n == 0 {
-            return Ok(FileSeal { bytes, xxh3: format!("{:032x}", hasher.digest128()) });
-        }
-        hasher.update(&buffer[..n]);
-        bytes += n as u64;
-    }
-}
-
-/// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut.
-fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
-    let temporary = path.with_extension("new");
-    let write = || -> std::io::Result<()> {
-        // What a killed process left under this name goes; what a stranger's link leads to is not written to.
-        match std::fs::remove_file(&temporary) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        let mut file = std::fs::File::create_new(&temporary)?;
-        std::io::Write::write_all(&mut file, content)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
-    };
-    write().map_err(StoreError::io("write", path))
-}
-
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
-    replace(path, json_text(path, value)?.as_bytes())
-}
-
-fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<String, StoreError> {
-    let mut text = serde_json::to_string_pretty(value).map_err(|e| StoreError::Content {
-        path: path.to_owned(),
-        problem: format!("cannot be written as JSON: {e}"),
-    })?;
-    text.push('\n');
-    Ok(text)
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let bytes = plain::read(path).map_err(StoreError::io("read", path))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|e| StoreError::Content { path: path.to_owned(), problem: e.to_string() })
-}
-
-fn check_format(path: &Path, found: &str, wanted: &'static str) -> Result<(), StoreError> {
-    if found == wanted {
-        return Ok(());
-    }
-    Err(StoreError::Format { path: path.to_owned(), found: found.into(), wanted })
 }
 
 /// Characters of an id that are date and time.

@@ -1,6 +1,7 @@
 //! Records of an agent's own: one directory for each run that it worked for, below `agents` in its directory of runs. Each has a note of
 //! whose run it was, and a mark; what lacks either is not touched.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
@@ -84,7 +85,8 @@ pub fn create(options: &AgentOptions, run: &str, plan: &Plan) -> Result<(Journal
     };
     let path = free.join(NOTE);
     let text = serde_json::to_vec(&note).expect("plain data is always JSON");
-    std::fs::write(&path, text).map_err(StoreError::io("write", &path))?;
+    let mut made = std::fs::File::create_new(&path).map_err(StoreError::io("create", &path))?;
+    made.write_all(&text).map_err(StoreError::io("write", &path))?;
     // Where it cannot be marked (a file system without times of making) it is never removed, either.
     let _ = trees::mark_made(&free, journal.mark());
     Ok((journal, OwnRecord::create(&free.join(OWN_RECORD))?))

@@ -189,7 +189,14 @@ fn side(p: &Phase, name: &str, csv: &str, json: &str) -> Option<WorkloadSummary>
     w.ops_per_s = point(rate);
     w.bytes_per_s = bytes.filter(|b| *b > 0.0).and_then(point);
     w.attempts_per_s = rate;
-    let done = find("entries", "entries").filter(|_| ios.is_none()).unwrap_or(rate * seconds);
+    // Times are whole milliseconds; what was moved is told exactly in JSON, and its I/Os are as many as its rate is of that of bytes.
+    let moved =
+        find("-", "bytes").zip(bytes).filter(|(_, b)| *b > 0.0).map(|(all, b)| (all * rate / b).round());
+    let done = match ios {
+        Some(_) => moved,
+        None => find("entries", "entries"),
+    }
+    .unwrap_or(rate * seconds);
     w.outcomes.insert("ok".into(), done as u64);
     let kind = if ios.is_some() { ("IO", "IO") } else { ("Ent", "entries") };
     let time = |what: &str| {
@@ -200,7 +207,7 @@ fn side(p: &Phase, name: &str, csv: &str, json: &str) -> Option<WorkloadSummary>
         us.map(|us| us * 1000.0)
     };
     if let (Some(min), Some(avg), Some(max)) = (time("min"), time("avg"), time("max")) {
-        w.latency_ns.response = latency((rate * seconds) as u64, avg, (min, max), |_| None);
+        w.latency_ns.response = latency(done as u64, avg, (min, max), |_| None);
         w.latency_ns.service.clone_from(&w.latency_ns.response);
     }
     if !p.exact_bytes {
@@ -217,8 +224,16 @@ fn is_direct(p: &Phase) -> bool {
     ["1", "true"].contains(&said) || p.text(&["path type", "config.path_type"]).contains("s3")
 }
 
+/// elbencho appends to the name of a phase what it does beside it: `RWMIX90` (90 % reads) and `MIX-T2` (two threads that read) are
+/// writes with reads among them, `READ+s` a read with a stat of each file.
 fn op(phase: &str) -> &'static str {
-    match phase.to_lowercase().as_str() {
+    let phase = phase.to_lowercase();
+    let bare = phase.split('+').next().unwrap_or_default();
+    let numbered = |name: &str| {
+        bare.strip_prefix(name).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    match bare {
+        _ if numbered("rwmix") || numbered("mix-t") => "write",
         "write" => "write",
         "read" => "read",
         "rmfiles" | "rmobjects" | "rmobj" => "delete",

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// All that is asked of a phase: columns of the one form, and paths of the other. Nothing else is kept.
-pub(super) const ASKED: [&str; 70] = [
+pub(super) const ASKED: [&str; 72] = [
     "ISO date",
     "path type",
     "hosts",
@@ -61,6 +61,7 @@ pub(super) const ASKED: [&str; 70] = [
     "last_done.entries/s",
     "last_done.entries",
     "last_done.bytes/s",
+    "last_done.bytes",
     "last_done.latency.IO.min_us",
     "last_done.latency.IO.avg_us",
     "last_done.latency.IO.max_us",
@@ -71,6 +72,7 @@ pub(super) const ASKED: [&str; 70] = [
     "last_done.rwmix_read.entries/s",
     "last_done.rwmix_read.entries",
     "last_done.rwmix_read.bytes/s",
+    "last_done.rwmix_read.bytes",
     "last_done.latency.IO.rwmix_read.min_us",
     "last_done.latency.IO.rwmix_read.avg_us",
     "last_done.latency.IO.rwmix_read.max_us",

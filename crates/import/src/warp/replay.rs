@@ -74,15 +74,7 @@ pub fn replay<E: From<ImportError>>(
         let at = open.place(&r).ok_or_else(changed)?;
         let stage = survey.stage_of(kind, r.start_ns).ok_or_else(changed)?;
         if open.held >= MOST_HELD || open.slices.len() >= MOST_OPEN {
-            return Err(requests
-                .bad(
-                    &format!(
-                        "the rows before it are not in order of their start, by {:.0} s",
-                        survey.disorder_ns as f64 / 1e9
-                    ),
-                    "Have warp write the file in order: warp merge FILE --benchdata=SORTED",
-                )
-                .into());
+            return Err(too_many_open(&requests, survey.disorder_ns, open.held).into());
         }
         let endpoint = survey.endpoints.iter().position(|e| e == requests.endpoint()).unwrap_or(0);
         open.add(kind, stage as u8, endpoint as u8, at, &r);
@@ -245,6 +237,21 @@ impl<'a> Open<'a> {
     }
 }
 
+/// Why more is open than can be held: rows out of order keep slices open, and without such only what is in flight does.
+fn too_many_open<R: Read>(requests: &Requests<R>, disorder_ns: u64, held: usize) -> ImportError {
+    if disorder_ns >= GRID_NS {
+        let by_s = disorder_ns as f64 / 1e9;
+        return requests.bad(
+            &format!("the rows before it are not in order of their start, by {by_s:.1} s"),
+            "Have warp write the file in order: warp merge FILE --benchdata=SORTED",
+        );
+    }
+    requests.bad(
+        &format!("{held} requests are in flight at once there"),
+        "No test has as many: the file is damaged, or was put together of others. Import it as warp wrote it.",
+    )
+}
+
 fn too_idle<R: Read>(requests: &Requests<R>) -> ImportError {
     let hours = MOST_IDLE * GRID_NS / 3_600_000_000_000;
     requests.bad(
@@ -298,5 +305,20 @@ fn record(s: &mut Series, e: &Ended) {
     } else {
         counts.failed_in_system_ns += u128::from(e.took_ns);
         endpoint.failed += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_too_much_open_is_told_by_its_cause() {
+        let head = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns\tcat\n";
+        let mut row = Requests::open(head.as_bytes()).unwrap();
+        assert!(row.next().unwrap().is_none());
+        let told = |disorder_ns| too_many_open(&row, disorder_ns, 2_000_000).problem;
+        assert_eq!(told(0), "2000000 requests are in flight at once there");
+        assert!(told(2_500_000_000).contains("not in order of their start, by 2.5 s"));
     }
 }

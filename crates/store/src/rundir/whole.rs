@@ -1,0 +1,51 @@
+//! Files of a run directory that are written and read whole.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{StoreError, plain};
+
+/// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut.
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let temporary = path.with_extension("new");
+    let write = || -> std::io::Result<()> {
+        // What a killed process left under this name goes; what a stranger's link leads to is not written to.
+        match std::fs::remove_file(&temporary) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let mut file = std::fs::File::create_new(&temporary)?;
+        std::io::Write::write_all(&mut file, content)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    };
+    write().map_err(StoreError::io("write", path))
+}
+
+pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), StoreError> {
+    replace(path, json_text(path, value)?.as_bytes())
+}
+
+pub(super) fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<String, StoreError> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| StoreError::Content {
+        path: path.to_owned(),
+        problem: format!("cannot be written as JSON: {e}"),
+    })?;
+    text.push('\n');
+    Ok(text)
+}
+
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let bytes = plain::read(path).map_err(StoreError::io("read", path))?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| StoreError::Content { path: path.to_owned(), problem: e.to_string() })
+}
+
+pub(super) fn check_format(path: &Path, found: &str, wanted: &'static str) -> Result<(), StoreError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(StoreError::Format { path: path.to_owned(), found: found.into(), wanted })
+}
