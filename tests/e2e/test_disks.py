@@ -184,7 +184,7 @@ def test_a_published_comparison_of_disks_is_repeated_in_small(plimsoll, tmp_path
     file.write_text(head + "".join(kept))
     shown = plimsoll("replicate", file, "--dry-run", check=True).out
     # 67.1 MB written at 106 MB/s and read at 90, and a second: three times.
-    assert "azure 256GiB no cache, ten runs  (7 s a run at least)" in shown, shown
+    assert "azure 256GiB no cache, ten runs  (a run: 7 s at least)" in shown, shown
     result = plimsoll("replicate", file, "--json", timeout=200)
     said = json.loads(result.out)["comparisons"]
     of = {(c["figure"], c["subject"], c["line"]): c for c in said}
