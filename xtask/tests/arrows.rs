@@ -8,7 +8,7 @@ use workspace::{named, short, source_dir, sources};
 
 /// A crate, and the crates of ours that it uses, tests included. An arrow that is not here has to be thought about before it
 /// is: does the one room really need the other, or only something small that belongs below both?
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("model", &[]),
     ("s3", &["model"]),
     ("engine", &["model", "s3"]),
@@ -27,16 +27,17 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("import", &["model", "stats"]),
     ("fleet", &["bus", "crew", "engine", "lower", "model", "net", "run", "setup", "store"]),
     ("suites", &["judge", "model", "run", "setup", "stats", "store"]),
-    ("campaign", &["lower", "model", "stats", "store"]),
+    ("campaign", &["cost", "lower", "model", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
     ("publish", &["campaign", "model", "report", "s3", "store"]),
     ("audit", &["model"]),
     ("target", &[]),
+    ("cluster", &["model", "setup", "store", "target"]),
     (
         "plimsoll",
         &[
-            "audit", "bus", "campaign", "cost", "engine", "fleet", "import", "judge", "model", "net",
-            "publish", "report", "run", "setup", "stats", "store", "suites", "target",
+            "audit", "bus", "campaign", "cluster", "cost", "engine", "fleet", "import", "judge", "model",
+            "net", "publish", "report", "run", "setup", "stats", "store", "suites", "target",
         ],
     ),
     ("xtask", &["audit", "campaign", "model", "stats"]),

@@ -199,6 +199,24 @@ pub struct Promised {
     /// Payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_s: Option<BytesRate>,
+    /// Payload of what is read (GET, read), where that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes_per_s: Option<BytesRate>,
+    /// Payload of what is written (PUT, write).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_bytes_per_s: Option<BytesRate>,
+}
+
+impl Promised {
+    /// What of it is of this op.
+    pub(crate) fn of_op(self, op: &str) -> Self {
+        let own = match op {
+            "get" | "get_range" | "read" => self.read_bytes_per_s,
+            "put" | "multipart" | "write" => self.write_bytes_per_s,
+            _ => None,
+        };
+        Self { bytes_per_s: own.or(self.bytes_per_s), ..self }
+    }
 }
 
 /// A kind of load, and the values on its axes: a cell for each value of `axis`, each size and each concurrency. What is not named here is as in a plan's

@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_store::process::group_lives;
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::left_hook::{GRACE, HookNote, LOOK_EVERY};
@@ -97,8 +98,11 @@ fn watch(
     let began = Instant::now();
     loop {
         let status = end_of(child).map_err(|e| format!("cannot be waited for: {e}"))?;
-        // After the last look at it, so that all that it said is there.
-        said.shorten();
+        match status {
+            None => said.give_back(),
+            // After the last look at it, so that all that it said is there.
+            Some(_) => said.shorten(),
+        }
         match status {
             Some(status) if status.success() => return Ok(None),
             Some(status) => {
@@ -115,6 +119,7 @@ fn watch(
             }
             None if is_ended() => {
                 end_group(child);
+                said.shorten();
                 return Ok(Some("was interrupted".into()));
             }
             None => std::thread::sleep(LOOK_EVERY),
@@ -163,6 +168,21 @@ impl HookLog {
         writeln!(self.file, "{line}")?;
         self.from = self.file.metadata()?.len();
         Ok(())
+    }
+
+    /// While the command runs: the room beyond the bound is given back, but for the last of it. The file keeps its length, so that nothing
+    /// that is being written just now is lost.
+    fn give_back(&mut self) {
+        let cut = self.from + MOST_SAID;
+        let len = self.file.metadata().map_or(0, |m| m.len());
+        if len <= cut + 2 * SHOWN {
+            return;
+        }
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if fallocate(&self.file, hole, cut, len - SHOWN - cut).is_err() {
+            // A file system without holes: what is written in this moment may go with the rest.
+            self.shorten();
+        }
     }
 
     /// What is beyond the bound goes, but for the last of it. Who writes at the end of a file goes on at its new end.

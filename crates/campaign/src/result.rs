@@ -321,6 +321,7 @@ fn row(
 /// blocks: promised IOPS are those of its IOPS phase alone, and a promised payload is that of the other two.
 pub(crate) fn promised_of(all: Promised, work: &CellWork, line: &str) -> Promised {
     let is_iops = line.split('/').next() == Some("iops");
+    let all = all.of_op(line.rsplit('/').next().unwrap_or(line));
     match work {
         CellWork::Files(_) if is_iops => Promised { bytes_per_s: None, ..all },
         CellWork::Files(_) => Promised { ops_per_s: None, ..all },

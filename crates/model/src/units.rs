@@ -31,6 +31,12 @@ const DURATION_FORM: &str =
 const OPS_FORM: &str = "a rate of operations: write a number, or a number with /s or /m, for example 800/s";
 const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
 
+const LINK_RATE_FORM: &str =
+    "the rate of a link: write bits a second from 100kbit to 100gbit, for example 200mbit";
+
+/// Bits a second of a link: below it a mebibyte takes a minute, above it no kernel shapes.
+const LINK_RATES: (f64, f64) = (1e5, 1e11);
+
 /// The most bytes or nanoseconds that are read: sums of two still fit in 64 bits.
 const MOST: u128 = (u64::MAX / 2) as u128;
 
@@ -216,6 +222,26 @@ pub fn parse_bytes_rate(s: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// Bits per second of a link from `200mbit`, as `tc` writes it; `200Mbit/s` is the same.
+pub fn parse_link_rate(s: &str) -> Result<f64, UnitError> {
+    let t = s.trim().to_ascii_lowercase();
+    let (num, unit) = split_number(&t);
+    let factor = match unit.trim().trim_end_matches("/s") {
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        _ => return Err(err(s, LINK_RATE_FORM)),
+    };
+    let rate = number(num).map(|n| n * factor);
+    rate.filter(|r| (LINK_RATES.0..=LINK_RATES.1).contains(r)).ok_or_else(|| err(s, LINK_RATE_FORM))
+}
+
+fn format_link_rate(bits_per_s: f64) -> String {
+    let (unit, factor) =
+        [("gbit", 1e9), ("mbit", 1e6)].into_iter().find(|(_, f)| bits_per_s >= *f).unwrap_or(("kbit", 1e3));
+    format!("{}{unit}", bits_per_s / factor)
+}
+
 /// A latency for people: three significant digits and a unit.
 pub fn format_latency_ns(ns: f64) -> String {
     for (unit, f) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
@@ -328,6 +354,11 @@ written!(
     BytesRate(f64), parse_bytes_rate, |v: f64| format!("{}/s", format_size(v as u64)), "600MiB/s"
 );
 
+written!(
+    /// Bits per second of a link, headers included, written `200mbit`.
+    LinkRate(f64), parse_link_rate, format_link_rate, "200mbit"
+);
+
 impl Eq for Size {}
 impl Eq for Span {}
 
@@ -341,6 +372,19 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_of_links_are_read_as_tc_writes_them() {
+        for (text, bits, shown) in
+            [("200mbit", 2e8, "200mbit"), ("2.5Gbit/s", 2.5e9, "2.5gbit"), ("500 kbit", 5e5, "500kbit")]
+        {
+            let rate: LinkRate = text.parse().unwrap();
+            assert_eq!((rate.0, rate.to_string()), (bits, shown.to_owned()), "{text}");
+        }
+        for not in ["200", "200MB/s", "mbit", "-1mbit", "0mbit", "1e300gbit", "10kbit", "1tbit"] {
+            assert!(not.parse::<LinkRate>().unwrap_err().to_string().contains("200mbit"), "{not}");
+        }
+    }
 
     #[test]
     fn sizes_mean_what_they_say() {

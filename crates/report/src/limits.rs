@@ -1,7 +1,7 @@
 //! Tables of the limit methods: buckets, size by concurrency, comparison, scaling, load points, bottleneck, checks.
 
 use plimsoll_model::analysis::{Analysis, BucketFit, SaturationPoint};
-use plimsoll_model::summary::{BucketSummary, LimitSummary};
+use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::units::{format_latency_ns, significant};
 use plimsoll_model::{Estimate, RunSummary};
 
@@ -16,6 +16,7 @@ pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
     out.extend([differences(a), comparisons(a)]);
     out.extend(a.scalings.iter().map(scaling));
     out.extend(searches(a));
+    out.push(by_endpoint(s, a));
     out.extend(a.saturations.iter().map(saturation));
     out.extend([load_points(a), bottlenecks(a), checks(a)]);
     out.retain(|t| !t.rows.is_empty());
@@ -261,6 +262,34 @@ pub fn searches(a: &Analysis) -> Option<Table> {
     Some(t.without_empty_columns())
 }
 
+/// What each endpoint did where a search found its best: with an endpoint a node, the nodes of a cluster, and how even they were.
+fn by_endpoint(s: &RunSummary, a: &Analysis) -> Table {
+    let heads = ["op", "endpoint", ">in flight", ">op/s", ">MiB/s", ">mean", ">max", ">failed"];
+    let mut t = Table::new("At the best concurrency, by endpoint", 2, &heads);
+    for search in a.saturations.iter().filter(|x| x.invalid.is_empty()) {
+        let Some(best) = search.c95.map(|c| c.value as u32) else { continue };
+        let is_best = |w: &&WorkloadSummary| {
+            w.op == search.op_class && w.size_bytes == search.size_bytes && w.concurrency == best && w.valid
+        };
+        let Some(line) = s.workloads.iter().find(is_best).filter(|w| w.per_endpoint.len() > 1) else {
+            continue;
+        };
+        for e in &line.per_endpoint {
+            t.push(vec![
+                search.op_class.to_uppercase(),
+                e.endpoint.clone(),
+                best.to_string(),
+                significant(e.ops_per_s, 3),
+                significant(e.bytes_per_s / MIB, 3),
+                format_latency_ns(e.mean_response_ns),
+                format_latency_ns(e.max_response_ns as f64),
+                number::count(e.failed),
+            ]);
+        }
+    }
+    t
+}
+
 fn saturation(s: &plimsoll_model::analysis::Saturation) -> Table {
     let title = format!("Rate by concurrency: {} {}; {}", s.op_class, number::size(s.size_bytes), s.result());
     let mut t = Table::new(&title, 1, &[">in flight", ">op/s", ">MiB/s", ">p50", ">p99"]);
@@ -357,7 +386,47 @@ fn checks(a: &Analysis) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::analysis::Saturation;
+    use plimsoll_model::summary::EndpointSummary;
+
     use super::*;
+
+    #[test]
+    fn the_nodes_of_a_cluster_stand_where_their_search_found_its_best() {
+        let endpoint = |n: u32| EndpointSummary {
+            endpoint: format!("http://s{n}:9000"),
+            ops_per_s: f64::from(n),
+            bytes_per_s: f64::from(n) * MIB,
+            mean_response_ns: 5e8,
+            max_response_ns: 900_000_000,
+            ok: 10,
+            throttled: 0,
+            failed: 0,
+        };
+        let line = |concurrency: u32, endpoints: u32| WorkloadSummary {
+            op: "put".into(),
+            size_bytes: 1 << 20,
+            concurrency,
+            valid: true,
+            per_endpoint: (1..=endpoints).map(endpoint).collect(),
+            ..WorkloadSummary::default()
+        };
+        let search = Saturation {
+            op_class: "put".into(),
+            size_bytes: 1 << 20,
+            c95: Some(Estimate::exact(16.0)),
+            ..Saturation::default()
+        };
+        let a = Analysis { saturations: vec![search], ..Analysis::default() };
+        let of = |lines| by_endpoint(&RunSummary { workloads: lines, ..RunSummary::default() }, &a);
+        let t = of(vec![line(8, 3), line(16, 2)]);
+        let rows: Vec<&str> = t.rows.iter().map(|r| r[1].as_str()).collect();
+        assert_eq!(
+            (rows, t.rows[1][2].as_str(), t.rows[1][4].as_str()),
+            (vec!["http://s1:9000", "http://s2:9000"], "16", "2.00")
+        );
+        assert!(of(vec![line(16, 1)]).rows.is_empty(), "of one endpoint there is nothing to compare");
+    }
 
     #[test]
     fn a_bound_is_told_as_one() {

@@ -17,7 +17,7 @@ use plimsoll_model::plan::{ControllerSpec, FilesTarget, Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
-use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places};
+use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places_with};
 use plimsoll_setup::removal::{self, How};
 use plimsoll_setup::s3::{BucketClaim, ForRun, claim};
 use plimsoll_store::{Journal, Mark, RunDir};
@@ -365,7 +365,8 @@ impl Session {
 
     /// Asks what the servers do, from here on. What is wrong with a source is told now, and is no reason to stop.
     fn observe(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
-        let places = places(&self.plan)?;
+        let own = self.claims.values().find_map(BucketClaim::own_servers).unwrap_or_default();
+        let places = places_with(&self.plan, &own)?;
         if places.is_empty() {
             return Ok(());
         }

@@ -11,6 +11,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// File systems of control groups, version 1 and 2.
 const KINDS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
 
+/// Of a CPU quota, as the kernel has it unless told otherwise.
+const PERIOD_US: u64 = 100_000;
+
+/// File and value of a CPU quota.
+pub fn cpu_setting(cores: f64, is_v2: bool) -> (&'static str, String) {
+    let quota = ((cores * PERIOD_US as f64) as u64).max(1000);
+    match is_v2 {
+        true => ("cpu.max", format!("{quota} {PERIOD_US}")),
+        false => ("cpu.cfs_quota_us", quota.to_string()),
+    }
+}
+
+/// Whether groups made in this one (version 2) have these controllers.
+pub fn delegates(directory: &Path, names: &[&str]) -> bool {
+    let has = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+    names.iter().all(|n| has.split_ascii_whitespace().any(|h| h == *n))
+}
+
 /// Where the group of the run with this mark is, below another one.
 pub fn path_in(above: &Path, run: &str) -> PathBuf {
     above.join(name_of(run))
@@ -34,6 +52,12 @@ pub fn remove(path: &Path, run: &str) -> Result<(), String> {
     }
     let began = Instant::now();
     loop {
+        // Groups in it are its own, and hold nothing but processes.
+        let below = fs::read_dir(path).into_iter().flatten().flatten();
+        for entry in below.filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+            // One that is not empty keeps this one from being removed, and that is told.
+            let _ = fs::remove_dir(entry.path());
+        }
         match fs::remove_dir(path) {
             Ok(()) => return Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::objects::{Cleaned, ObjectStore, PatientClock, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
-use crate::{group, mounted, server};
+use crate::{group, mounted, network, server};
 
 /// Target that a thing in a bucket belongs to.
 pub fn bucket_target(thing: &Thing) -> Option<&String> {
@@ -24,7 +24,9 @@ pub fn bucket_target(thing: &Thing) -> Option<&String> {
         | Thing::Tree { .. }
         | Thing::Process { .. }
         | Thing::Group { .. }
-        | Thing::Mount { .. } => None,
+        | Thing::Mount { .. }
+        | Thing::Namespace { .. }
+        | Thing::Link { .. } => None,
     }
 }
 
@@ -135,6 +137,8 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
             }
             Thing::Group { path } => group::remove(path, &run),
             Thing::Mount { path } => mounted::remove(path, &run),
+            Thing::Namespace { name } => network::remove_namespace(name, &run),
+            Thing::Link { name } => network::remove_link(name, &run),
             Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
         };
         match gone {
@@ -151,6 +155,8 @@ fn by_hand(thing: &Thing) -> String {
         Thing::Process { pid, .. } => format!("if it is this run's server, stop it manually: kill {pid}"),
         Thing::Group { path } => format!("when no process is in it: rmdir {}", path.display()),
         Thing::Mount { path } => format!("if nothing else is in it: umount {}", path.display()),
+        Thing::Namespace { name } => format!("if nothing else uses it: ip netns del {name}"),
+        Thing::Link { name } => format!("if nothing else uses it: ip link del {name}"),
         _ => "if it contains only this run's data, remove it manually".into(),
     }
 }
@@ -165,5 +171,7 @@ pub fn words(thing: &Thing) -> String {
         Thing::Process { pid, .. } => format!("process {pid}"),
         Thing::Group { path } => format!("control group {}", path.display()),
         Thing::Mount { path } => format!("what is mounted at {}", path.display()),
+        Thing::Namespace { name } => format!("network namespace {name}"),
+        Thing::Link { name } => format!("network interface {name}"),
     }
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_model::plan::{EmbeddedDisk, EmbeddedSpec, EmbeddedVolume};
+use plimsoll_model::plan::{EmbeddedCluster, EmbeddedDisk, EmbeddedSpec, EmbeddedVolume};
+use plimsoll_store::process::ProcessNote;
 use plimsoll_store::{Journal, Thing};
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -15,10 +16,25 @@ use serde::Deserialize;
 use crate::error::SetupError;
 use crate::safety::trees;
 
-/// How long a server may take until it says that it is ready.
-const START: Duration = Duration::from_secs(20);
-/// And to end after SIGTERM, before it is killed.
-const STOP: Duration = Duration::from_secs(5);
+/// What is asked of a server that is started.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    /// How long it may take until it says that it is ready.
+    start: Duration,
+    /// And to end after SIGTERM, before it is killed.
+    stop: Duration,
+    /// What it is sent when this process is gone before it.
+    orphaned: Signal,
+}
+
+/// A server that keeps nothing outside of what is removed by others.
+const PLAIN: Manner =
+    Manner { start: Duration::from_secs(20), stop: Duration::from_secs(5), orphaned: Signal::KILL };
+/// One that has something to take down itself.
+const TIDY: Manner = Manner { orphaned: Signal::TERM, ..PLAIN };
+/// Several servers, which have to find each other: over a slow link, with a small part of a CPU.
+const MANY: Manner =
+    Manner { start: Duration::from_secs(150), stop: Duration::from_secs(60), orphaned: Signal::TERM };
 
 /// The line that a server prints on its standard output when it accepts connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -52,6 +68,7 @@ pub struct EmbeddedServer {
     entry: Option<u64>,
     /// Its data, where they go with it.
     temporary: Option<Temporary>,
+    manner: Manner,
 }
 
 /// A directory that this run made for a server.
@@ -92,6 +109,9 @@ pub fn start_s3(
     bucket: &str,
     journal: &mut Journal,
 ) -> Result<EmbeddedServer, SetupError> {
+    if let Some(cluster) = &spec.cluster {
+        return start_cluster(exe, cluster, journal);
+    }
     // A certificate is the run's, wherever the data are.
     let temporary = if spec.data.is_none() || spec.tls { Some(make_temporary(journal)?) } else { None };
     let own = |name: &str| temporary.as_ref().map(|t| t.path.join(name)).unwrap_or_default();
@@ -113,7 +133,32 @@ pub fn start_s3(
     if spec.tls {
         command.arg("--tls-self-signed").arg(own("ca.pem"));
     }
-    start(command, temporary, Some(journal), Signal::KILL)
+    start(command, temporary, Some(journal), PLAIN)
+}
+
+/// Starts servers that are one cluster. It takes itself down when this process is gone; what it leaves when it is killed itself goes
+/// when the next cluster is started.
+fn start_cluster(
+    exe: &Path,
+    cluster: &EmbeddedCluster,
+    journal: &mut Journal,
+) -> Result<EmbeddedServer, SetupError> {
+    let mut command = Command::new(exe);
+    command.args(["target", "cluster", "--quiet", "--name", &format!("r{:07x}", random() & 0xfff_ffff)]);
+    let mut flag = |name: &str, value: Option<String>| {
+        value.iter().for_each(|v| {
+            command.args([name, v]);
+        });
+    };
+    flag("--nodes", Some(cluster.nodes.to_string()));
+    flag("--drives", Some(cluster.drives.to_string()));
+    flag("--ec", cluster.ec.map(|n| n.to_string()));
+    flag("--link", cluster.link.map(|l| l.to_string()));
+    flag("--drive-limit", cluster.drive_limit.map(|d| d.to_string()));
+    flag("--drive-read-limit", cluster.drive_read_limit.map(|d| d.to_string()));
+    flag("--drive-size", cluster.drive_limit.map(|_| cluster.drive_size.to_string()));
+    flag("--cpu", cluster.cpu.map(|c| c.to_string()));
+    start(command, None, Some(journal), MANY)
 }
 
 /// Starts an embedded disk: a mounted directory, whose place is in its ready line. It takes itself down when this process is gone.
@@ -144,7 +189,7 @@ pub fn start_disk(
     if disk.cached {
         command.arg("--cached");
     }
-    start(command, temporary, Some(journal), Signal::TERM)
+    start(command, temporary, Some(journal), TIDY)
 }
 
 /// Starts an embedded volume of this size.
@@ -169,22 +214,21 @@ pub fn start_volume(
             command.arg(flag).arg(f.to_string());
         });
     }
-    start(command, Some(temporary), Some(journal), Signal::KILL)
+    start(command, Some(temporary), Some(journal), PLAIN)
 }
 
 /// Starts the canned server. It keeps nothing, so it needs no journal.
 pub fn start_canned(exe: &Path, body_bytes: u64) -> Result<EmbeddedServer, SetupError> {
     let mut command = Command::new(exe);
     command.args(["target", "canned", "--listen", "127.0.0.1:0", "--body"]).arg(body_bytes.to_string());
-    start(command, None, None, Signal::KILL)
+    start(command, None, None, PLAIN)
 }
 
-/// `orphaned`: what it is sent when this process is gone before it.
 fn start(
     mut command: Command,
     temporary: Option<Temporary>,
     journal: Option<&mut Journal>,
-    orphaned: Signal,
+    manner: Manner,
 ) -> Result<EmbeddedServer, SetupError> {
     // Made for this run, known to it alone, and never on a command line.
     let access_key = format!("plimsoll{:016x}", random());
@@ -204,7 +248,8 @@ fn start(
     // SAFETY: the closure makes one prctl call, which is async-signal-safe, and touches no memory of the parent.
     unsafe {
         command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(orphaned)).map_err(std::io::Error::from)
+            rustix::process::set_parent_process_death_signal(Some(manner.orphaned))
+                .map_err(std::io::Error::from)
         });
     }
     let mut child = command.spawn().map_err(|e| {
@@ -215,28 +260,19 @@ fn start(
     })?;
     let mut entry = None;
     if let Some(journal) = journal {
-        let thing = Thing::Process {
-            pid: child.id(),
-            start_ticks: start_ticks(child.id()).unwrap_or(0),
-            boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-                .unwrap_or_default()
-                .trim()
-                .into(),
-        };
-        entry = Some(journal.creating(thing)?);
+        entry = Some(journal.creating(noted(child.id()))?);
     }
-    match await_ready(&mut child) {
+    match await_ready(&mut child, manner.start) {
         // A server prints only keys that it made itself; these are ours.
         Ok(ready) => Ok(EmbeddedServer {
             child,
             ready: ReadyLine { access_key, secret_key, ..ready },
             entry,
             temporary,
+            manner,
         }),
         Err(problem) => {
-            // It may have ended already.
-            let _ = child.kill();
-            let _ = child.wait();
+            end(&mut child, manner.stop);
             Err(SetupError::input(
                 format!("the embedded server did not start: {problem}"),
                 "Its own message is above",
@@ -246,7 +282,7 @@ fn start(
 }
 
 /// Reads the ready line in a thread, so that a silent server ends in a message and not in waiting.
-fn await_ready(child: &mut Child) -> Result<ReadyLine, String> {
+fn await_ready(child: &mut Child, within: Duration) -> Result<ReadyLine, String> {
     let stdout = child.stdout.take().ok_or("it has no output")?;
     let (send, line) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -264,8 +300,10 @@ fn await_ready(child: &mut Child) -> Result<ReadyLine, String> {
         // The pipe stays open: a server that prints more must not die of it.
         let _ = std::io::copy(&mut reader, &mut std::io::sink());
     });
-    line.recv_timeout(START).map_err(|e| match e {
-        std::sync::mpsc::RecvTimeoutError::Timeout => format!("it printed nothing for {} s", START.as_secs()),
+    line.recv_timeout(within).map_err(|e| match e {
+        std::sync::mpsc::RecvTimeoutError::Timeout => {
+            format!("it printed nothing for {} s", within.as_secs())
+        }
         std::sync::mpsc::RecvTimeoutError::Disconnected => "it ended at once".into(),
     })
 }
@@ -287,18 +325,25 @@ impl EmbeddedServer {
     /// What became of its data: their entry in the journal when they are gone.
     fn end(&mut self) -> Option<Result<u64, String>> {
         if matches!(self.child.try_wait(), Ok(None)) {
-            terminate(self.child.id());
-            let deadline = Instant::now() + STOP;
-            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            // It may have ended meanwhile; then there is nothing to kill.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+            end(&mut self.child, self.manner.stop);
         }
         let data = self.temporary.take()?;
         Some(trees::remove(&data.path, &data.run, trees::Extent::Whole).map(|()| data.entry))
     }
+}
+
+/// Asks it to end, and kills it where it does not within that time.
+fn end(child: &mut Child, within: Duration) {
+    if matches!(child.try_wait(), Ok(None)) {
+        terminate(child.id());
+    }
+    let deadline = Instant::now() + within;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It may have ended meanwhile; then there is nothing to kill.
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 impl Drop for EmbeddedServer {
@@ -309,7 +354,13 @@ impl Drop for EmbeddedServer {
 }
 
 /// Holds the run's mark in the environment of a server.
-const RUN_VARIABLE: &str = "PLIMSOLL_RUN_MARK";
+pub const RUN_VARIABLE: &str = "PLIMSOLL_RUN_MARK";
+
+/// A process that was just started, for the journal.
+pub fn noted(pid: u32) -> Thing {
+    let note = ProcessNote::of(pid);
+    Thing::Process { pid, start_ticks: note.start_ticks, boot_id: note.boot_id }
+}
 
 /// Whether a directory carries the mark of the embedded S3 server.
 pub fn is_data_directory(dir: &Path) -> bool {
@@ -339,7 +390,7 @@ pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<
         // An error means that it is gone.
         let _ = rustix::process::pidfd_send_signal(handle, Signal::TERM);
     }
-    let deadline = Instant::now() + STOP;
+    let deadline = Instant::now() + MANY.stop;
     while start_ticks(pid) == Some(started) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -404,7 +455,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
         let say = "echo starting; echo '{\"endpoint\":\"http://127.0.0.1:1\",\"access_key\":\"'$AWS_ACCESS_KEY_ID'\"}'; exec sleep 100";
-        let server = start(script(say), None, Some(&mut journal), Signal::KILL).unwrap();
+        let server = start(script(say), None, Some(&mut journal), PLAIN).unwrap();
         assert_eq!(server.ready.endpoint, "http://127.0.0.1:1");
         assert!(server.ready.access_key.starts_with("plimsoll"));
         let pid = server.child.id();
@@ -416,7 +467,7 @@ mod tests {
 
     #[test]
     fn one_that_dies_is_named() {
-        let e = start(script("exit 3"), None, None, Signal::KILL).unwrap_err().to_string();
+        let e = start(script("exit 3"), None, None, PLAIN).unwrap_err().to_string();
         assert!(e.contains("ended at once"), "{e}");
     }
 

@@ -45,6 +45,10 @@ pub enum Thing {
     Group { path: PathBuf },
     /// A file system that is mounted in a directory that the run made.
     Mount { path: PathBuf },
+    /// A network namespace. The alias of its loopback holds the run's mark.
+    Namespace { name: String },
+    /// A network interface. Its alias holds the run's mark.
+    Link { name: String },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use crate::result::{CampaignRow, IntervalOf, VoidCellRun};
 const MIB: f64 = 1_048_576.0;
 
 fn promised(ops: f64, mib: f64) -> Promised {
-    Promised { ops_per_s: Some(OpsRate(ops)), bytes_per_s: Some(BytesRate(mib * MIB)) }
+    Promised { ops_per_s: Some(OpsRate(ops)), bytes_per_s: Some(BytesRate(mib * MIB)), ..Promised::default() }
 }
 
 fn row(

@@ -5,15 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::plan::ClientBounds;
-use plimsoll_setup::group;
+use plimsoll_setup::control_groups::{ControlGroups, GroupController};
+use plimsoll_setup::group::{self, delegates};
 use plimsoll_store::Journal;
 
 use crate::error::CrewError;
-use crate::sample::{ControlGroups, GroupController};
 
 const PROCESSES: &str = "cgroup.procs";
-/// Of a CPU quota, as the kernel has it unless told otherwise.
-const PERIOD_US: u64 = 100_000;
 
 /// Groups that this process is in. Dropped, it goes back to where it was.
 #[derive(Debug)]
@@ -122,14 +120,7 @@ fn settings(
             let name = if is_v2 { "memory.max" } else { "memory.limit_in_bytes" };
             bounds.memory.iter().map(|m| (name, m.0.to_string())).collect()
         }
-        GroupController::Cpu => {
-            let quota = |cores: f64| ((cores * PERIOD_US as f64) as u64).max(1000);
-            let one = |cores: &f64| match is_v2 {
-                true => ("cpu.max", format!("{} {PERIOD_US}", quota(*cores))),
-                false => ("cpu.cfs_quota_us", quota(*cores).to_string()),
-            };
-            bounds.cores.iter().map(one).collect()
-        }
+        GroupController::Cpu => bounds.cores.iter().map(|cores| group::cpu_setting(*cores, is_v2)).collect(),
         GroupController::Cpuset => {
             let list = bounds.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
             let mut out = Vec::new();
@@ -145,12 +136,6 @@ fn settings(
             out
         }
     })
-}
-
-/// Whether groups made in this one (version 2) have these controllers.
-fn delegates(directory: &Path, names: &[&str]) -> bool {
-    let has = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
-    names.iter().all(|n| has.split_ascii_whitespace().any(|h| h == *n))
 }
 
 fn write(path: &Path, value: &str) -> io::Result<()> {

@@ -6,9 +6,9 @@ use std::fs::read_to_string;
 use plimsoll_model::Sample;
 use plimsoll_model::sample::{ProcessIo, ProcessUsage, Role};
 
-use super::cgroup::ControlGroups;
 use super::devices::Device;
 use super::parse;
+use plimsoll_setup::control_groups::ControlGroups;
 
 /// Takes samples of this host in the role of the client.
 #[derive(Debug)]

@@ -68,8 +68,11 @@ impl Plan {
             ));
         }
         for (name, target) in &self.targets {
-            if let TargetSpec::Files(files) = target {
-                files.check_embedded(&format!("targets.{name}"))?;
+            let place = format!("targets.{name}");
+            match target {
+                TargetSpec::Files(files) => files.check_embedded(&place)?,
+                TargetSpec::S3(s3) => s3.embedded.as_ref().map_or(Ok(()), |e| e.check(&place))?,
+                _ => {}
             }
         }
         if let Some(client) = &self.options.client {

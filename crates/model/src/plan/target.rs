@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{PlanError, invalid};
+use super::cluster::EmbeddedCluster;
 use super::one;
 use crate::units::{BytesRate, Size, Span};
 
@@ -120,6 +121,26 @@ pub struct EmbeddedSpec {
     /// Speak TLS, with a certificate that is made for the run and trusted in it alone. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tls: bool,
+    /// In place of Plimsoll's own server: a cluster of another's on this machine, for this run alone (needs root).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Box<EmbeddedCluster>>,
+}
+
+impl EmbeddedSpec {
+    /// A cluster has no limits of the embedded server's.
+    pub(super) fn check(&self, place: &str) -> Result<(), PlanError> {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        if *self != (Self { cluster: self.cluster.clone(), ..Self::default() }) {
+            return Err(invalid(
+                format!("{place}.embedded"),
+                "tier, limits, scale, data, no_sync and tls are of the embedded server, and not of a cluster",
+                "Leave them out, or leave out cluster.",
+            ));
+        }
+        cluster
+            .check()
+            .map_err(|p| invalid(format!("{place}.embedded.cluster.{}", p.field), p.problem, p.remedy))
+    }
 }
 
 /// Where the bucket's name stands in a URL.

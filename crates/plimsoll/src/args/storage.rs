@@ -218,6 +218,7 @@ impl StorageArgs {
             data: self.data.as_ref().map(|d| absolute(d)),
             no_sync: self.no_sync,
             tls: self.tls,
+            cluster: None,
         };
         if spec == EmbeddedSpec::default() {
             return Ok(None);

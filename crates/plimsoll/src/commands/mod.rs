@@ -53,6 +53,7 @@ pub mod shell;
 pub mod suites;
 pub mod target;
 mod target_block;
+pub mod target_cluster;
 mod target_disk;
 pub mod target_exec;
 mod target_s3;

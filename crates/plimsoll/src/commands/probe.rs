@@ -323,12 +323,16 @@ Examples:
       --op put,get --size 1MiB --budget 2m
   plimsoll speedtest object --endpoint http://127.0.0.1:9000 --bucket bench \\
       --op put --load-points=50%,80%,95%
+  # a cluster, node by node, with its servers' part in it
+  plimsoll speedtest object --endpoint 'http://node{1...4}:9000' \\
+      --bucket bench --op put,get --size 64MiB --budget 10m \\
+      --observe 'node=http://node{1...4}:9100'
   plimsoll speedtest block /var/tmp/test.dat --size 4GiB --bs 4KiB \\
       --pattern randread,randwrite --budget 2m
 
 Of several ops one search comes after the other. Each is told with the number in flight that it takes: get reads what \
 put wrote, and what is missing is written first. An op for which the budget is too short is undetermined, with the budget \
-that would do (exit code 5).";
+that would do (exit code 5). Of several endpoints `runs show` has what each did at the best concurrency.";
 
 #[derive(Debug, Clone, Args)]
 pub struct SpeedtestArgs {

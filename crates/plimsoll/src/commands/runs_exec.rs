@@ -173,6 +173,8 @@ fn words(things: &[Thing]) -> String {
         Thing::Process { pid, .. } => format!("process {pid}"),
         Thing::Group { path } => format!("control group {}", path.display()),
         Thing::Mount { path } => format!("what is mounted at {}", path.display()),
+        Thing::Namespace { name } => format!("network namespace {name}"),
+        Thing::Link { name } => format!("network interface {name}"),
     };
     things.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use plimsoll_model::units::{Size, Span};
 
+use super::target_cluster::ClusterArgs;
+
 #[derive(Debug, Clone, Subcommand)]
 pub enum TargetCommand {
     /// An S3 server that stores objects in a directory, with an optional rate limiter
@@ -15,6 +17,9 @@ pub enum TargetCommand {
     Block(BlockServerArgs),
     /// A mounted directory on a disk with a known limit, credit included (needs root)
     Disk(DiskServerArgs),
+    /// A storage cluster on this machine: servers in network namespaces, with links, drives and CPUs of known limits (needs root)
+    #[command(args_conflicts_with_subcommands = true)]
+    Cluster(ClusterArgs),
 }
 
 pub const S3_EXAMPLES: &str = "\

@@ -16,6 +16,7 @@ pub fn target(c: &TargetCommand) -> Result<Exit, Fault> {
         TargetCommand::S3(a) => super::target_s3::serve(a),
         TargetCommand::Block(a) => super::target_block::serve(a),
         TargetCommand::Disk(a) => super::target_disk::serve(a),
+        TargetCommand::Cluster(a) => super::target_cluster::cluster(a),
     }
 }
 

@@ -49,7 +49,7 @@ fn credentials() -> Result<Vec<Credentials>, Fault> {
     Ok(first.into_iter().chain(second).collect())
 }
 
-fn pair(id: &str, secret: &str) -> Result<Option<Credentials>, Fault> {
+pub fn pair(id: &str, secret: &str) -> Result<Option<Credentials>, Fault> {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     match (set(id), set(secret)) {
         (Some(access_key), Some(secret_key)) => Ok(Some(Credentials { access_key, secret_key })),

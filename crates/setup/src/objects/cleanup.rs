@@ -104,7 +104,9 @@ fn clean_once(
         | Thing::Tree { .. }
         | Thing::Process { .. }
         | Thing::Group { .. }
-        | Thing::Mount { .. } => Ok(Attempt::Stays("it is not in a bucket".into())),
+        | Thing::Mount { .. }
+        | Thing::Namespace { .. }
+        | Thing::Link { .. } => Ok(Attempt::Stays("it is not in a bucket".into())),
     }
 }
 

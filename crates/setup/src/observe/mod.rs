@@ -14,7 +14,7 @@ use plimsoll_engine::target::s3::LiveKeys;
 use plimsoll_model::Scrape;
 
 use ask::Asking;
-pub use place::{ObservedPlace, places};
+pub use place::{ObservedPlace, places, places_with};
 
 /// How long the start of a run waits for each source's first word: so that a wrong token is told before the load.
 const FIRST: Duration = Duration::from_secs(3);

@@ -7,6 +7,7 @@ use plimsoll_model::plan::{ObserveMake, ObserveSpec, TargetSpec, TlsSpec};
 use plimsoll_s3::Endpoint;
 
 use crate::error::SetupError;
+use crate::s3::EMBEDDED;
 
 /// Sources of one run: each has a thread.
 const MOST_PLACES: usize = 1000;
@@ -45,8 +46,13 @@ impl ObservedPlace {
     }
 }
 
-/// All sources of a plan.
+/// All sources of a plan. Where a run has a cluster of its own, its hosts are not known yet: they are called [`EMBEDDED`].
 pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
+    places_with(plan, &[])
+}
+
+/// The same; the host [`EMBEDDED`] stands for all of `own`, the run's own servers.
+pub fn places_with(plan: &Plan, own: &[Endpoint]) -> Result<Vec<ObservedPlace>, SetupError> {
     let of_target = plan.targets.values().find_map(|t| match t {
         TargetSpec::S3(s3) => Some(s3.tls.clone()),
         _ => None,
@@ -57,6 +63,7 @@ pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
         let endpoints = Endpoint::expand(base).map_err(|e| {
             SetupError::input(format!("--observe {}: {e}", spec.make.name()), "Correct the URL")
         })?;
+        let endpoints: Vec<Endpoint> = endpoints.into_iter().flat_map(|e| at_own(e, own)).collect();
         if out.len() + endpoints.len() > MOST_PLACES {
             let problem = format!("--observe names more than {MOST_PLACES} sources");
             return Err(SetupError::input(problem, "Observe fewer, or an existing Prometheus"));
@@ -77,6 +84,14 @@ pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
     }
     tell_apart(&mut out);
     Ok(out)
+}
+
+/// One for each of the run's own servers, on the same port; or as it is.
+fn at_own(endpoint: Endpoint, own: &[Endpoint]) -> Vec<Endpoint> {
+    if endpoint.host != EMBEDDED || own.is_empty() {
+        return vec![endpoint];
+    }
+    own.iter().map(|o| Endpoint { host: o.host.clone(), ..endpoint.clone() }).collect()
 }
 
 /// Scheme and authority, and the path behind it.
@@ -142,6 +157,21 @@ mod tests {
             (prometheus.paths[0].as_str(), prometheus.selector.as_str()),
             ("/prom/api/v1/query", "job=\"n\"")
         );
+    }
+
+    #[test]
+    fn the_runs_own_servers_are_asked_where_they_are() {
+        let text = "version = 1\n[targets.t]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
+        let mut plan = Plan::from_toml(text).unwrap();
+        plan.options.observe = vec!["node=http://embedded:9100".parse().unwrap()];
+        let own = Endpoint::expand("http://10.213.0.{1...2}:9000").unwrap();
+        let named =
+            |places: Vec<ObservedPlace>| places.iter().map(|p| p.endpoint.to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            named(places_with(&plan, &own).unwrap()),
+            ["http://10.213.0.1:9100", "http://10.213.0.2:9100"]
+        );
+        assert_eq!(named(places(&plan).unwrap()), ["http://embedded:9100"]);
     }
 
     #[test]

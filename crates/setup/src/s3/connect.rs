@@ -5,6 +5,7 @@ use std::path::Path;
 use plimsoll_model::plan::{EmbeddedSpec, S3Target, Workload};
 use plimsoll_model::text::keep_secret;
 use plimsoll_model::{Event, OpKind, Plan};
+use plimsoll_s3::Endpoint;
 use plimsoll_store::Journal;
 use plimsoll_store::rundir::descriptors_for;
 use serde::{Deserialize, Serialize};
@@ -497,6 +498,11 @@ impl BucketClaim {
     /// `Server` header, as far as it was seen.
     pub fn server_header(&self) -> Option<String> {
         self.admin.server()
+    }
+
+    /// Where the servers are that were started for this run; `None`: there are none.
+    pub fn own_servers(&self) -> Option<Vec<Endpoint>> {
+        self.server.as_ref().map(|_| self.access.endpoints.clone())
     }
 
     /// The data of the embedded server is in a temporary directory that goes with it.

@@ -129,6 +129,14 @@ fn open_own(path: &Path) -> io::Result<File> {
     Ok(dir)
 }
 
+/// The same of all that is in a directory of the run with this mark, after what is mounted in it is unmounted.
+pub fn remove_mounted(path: &Path, run: &str) -> Result<(), String> {
+    if is_made(path, run) {
+        crate::mounted::below(path);
+    }
+    remove(path, run, Extent::Whole)
+}
+
 /// What of a directory is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {

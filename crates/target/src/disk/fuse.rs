@@ -63,6 +63,8 @@ struct Inside {
     arrived: u64,
     /// Nothing waits any more: what is left is to be written out before the disk goes.
     is_open: bool,
+    /// Each request is answered with an error, as a broken drive does.
+    is_failing: bool,
 }
 
 /// Requests and their law, between the kernel and the thread that answers.
@@ -74,7 +76,8 @@ pub(super) struct DiskQueue {
 
 impl DiskQueue {
     pub fn new(law: DiskLaw, backing: File) -> Arc<Self> {
-        let inside = Inside { law, waiting: BinaryHeap::new(), arrived: 0, is_open: false };
+        let inside =
+            Inside { law, waiting: BinaryHeap::new(), arrived: 0, is_open: false, is_failing: false };
         Arc::new(Self { inside: Mutex::new(inside), came: Condvar::new(), backing })
     }
 
@@ -89,6 +92,16 @@ impl DiskQueue {
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another law from now on; what waits keeps its time.
+    pub fn obey(&self, law: DiskLaw) {
+        self.locked().law = law;
+    }
+
+    /// Whether each request fails from now on.
+    pub fn fail(&self, is_failing: bool) {
+        self.locked().is_failing = is_failing;
     }
 
     /// From now on nothing is held back.
@@ -129,7 +142,10 @@ impl DiskQueue {
     }
 
     fn answer(&self, job: Job, buffer: &mut [u8]) {
+        let is_failing = self.locked().is_failing;
         match job {
+            Job::Read { reply, .. } if is_failing => reply.error(Errno::EIO),
+            Job::Write { reply, .. } if is_failing => reply.error(Errno::EIO),
             Job::Read { offset, bytes, reply } => {
                 let part = &mut buffer[..(bytes as usize).min(MOST_BYTES as usize)];
                 match self.backing.read_exact_at(part, offset) {

@@ -105,6 +105,16 @@ impl MountedDisk {
         self.queue.credit_s()
     }
 
+    /// Other limits from now on, their buckets full.
+    pub fn limit(&self, limits: &LimitSet) {
+        self.queue.obey(DiskLaw::new(limits, None, now_ns()));
+    }
+
+    /// As a broken drive from now on: each request to it fails. Or as before.
+    pub fn fail(&self, is_failing: bool) {
+        self.queue.fail(is_failing);
+    }
+
     /// For one line on stdout.
     pub fn ready(&self) -> Ready {
         Ready {
@@ -124,7 +134,8 @@ impl MountedDisk {
 
 impl Drop for MountedDisk {
     fn drop(&mut self) {
-        // What is still to be written out is not held back: nobody measures it.
+        // What is still to be written out is not held back: nobody measures it. A broken drive would keep it for ever.
+        self.queue.fail(false);
         self.queue.open_wide();
         // Whoever still looks into it keeps it until this process ends, and nobody else finds it.
         let _ = take_down(&self.mounted);

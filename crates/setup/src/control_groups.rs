@@ -21,7 +21,7 @@ pub struct ControlGroups {
 
 /// What a group can bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GroupController {
+pub enum GroupController {
     /// CPU time.
     Cpu,
     /// Memory and page cache.
@@ -63,7 +63,7 @@ impl ControlGroups {
     }
 
     /// The directories of a controller, the process' own group first, and whether they are of version 2.
-    pub(crate) fn levels_of(&self, controller: GroupController) -> (&[PathBuf], bool) {
+    pub fn levels_of(&self, controller: GroupController) -> (&[PathBuf], bool) {
         let levels = match controller {
             GroupController::Cpu => &self.cpu,
             GroupController::Memory => &self.memory,
