@@ -536,3 +536,20 @@ def test_the_image_is_of_nobody_in_particular_and_has_what_a_fleet_needs(plimsol
     assert "nats-server" in told["RUN"] and "ca-certificates" in told["RUN"]
     assert "target/dist/plimsoll-${ARCH}" in told["COPY"] and "target/dist/plimsoll-$arch" in (ROOT / "scripts/dist.sh").read_text()
     assert "!target/dist/plimsoll-*" in (ROOT / ".dockerignore").read_text(), "the context has the binary, and no secrets of the tree"
+
+
+def test_a_host_is_observed_over_ssh(sshd, plimsoll, tmp_path):
+    """/proc of a host as a source, nothing installed there; a host that asks for a password is a gap and no wait, and nothing stays behind."""
+    r = plimsoll(
+        "block", tmp_path / "image", "--size", "16MiB", "--runtime", "6s", "--warmup", "0s", "--json", "--observe", "ssh=h1", "--observe",
+        "ssh=gone", "--observe-ssh-config", sshd, "--observe-every", "1s",
+    )
+    assert r.code in (0, 3), r.err
+    here, gone = r.summary["servers"]["sources"]
+    assert here["source"] == "ssh h1" and here["asked"] > 3 and here["gaps"] == 0 and abs(here["clock_ahead_s"]) < 60, here
+    assert gone["gaps"] == gone["asked"] and "the run goes on without it" in r.err
+    (window,) = r.summary["servers"]["windows"]
+    cpu = next(u for u in window["resources"] if u["resource"] == "cpu")
+    assert cpu["host"] == "h1" and 0 < cpu["share"] <= 1
+    left = ["pgrep", "-f", "while read -r go"]
+    wait_until(lambda: subprocess.run(left, capture_output=True).returncode == 1, 20, "the loop is still on the host")

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -200,3 +201,49 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_made(plimsoll, tmp_p
     )
     assert dry.code == 0 and "each 5 s it is asked what the servers do: node http://s1:9100, node http://s2:9100" in dry.out, dry.out
     assert not runs.exists() or not list(runs.iterdir())
+
+
+def test_a_cluster_is_described_kept_and_labels_the_run(plimsoll, minio_bucket, node_exporter, runs, tmp_path):
+    """What MinIO and its host say becomes a file, a run keeps it and is labelled by it, and nobody's edits are overwritten."""
+    server, file = minio_bucket.server, tmp_path / "cluster.toml"
+    sources = [f"minio={server.endpoint}", f"node={node_exporter}"]
+    told = plimsoll("describe", "cluster", *sources, "-o", file, server=server)
+    assert told.code == 0, told.err
+    found = tomllib.loads(file.read_text())
+    assert (found["version"], found["software"]) == (1, "minio") and found["software_version"]
+    (node,) = found["node"]
+    assert node["cpus"] >= 1 and node["drive"][0]["path"] and node["memory"]
+    again = plimsoll("describe", "cluster", *sources, "-o", file, server=server)
+    assert again.code == 2 and "may have been edited" in again.err
+    refused = plimsoll("describe", "cluster", sources[0], env={"AWS_ACCESS_KEY_ID": "no", "AWS_SECRET_ACCESS_KEY": "body-at-all"})
+    assert refused.code == 2 and "admin:ServerInfo" in refused.err and "body-at-all" not in refused.err, refused.err
+    # Four times the node, by hand: the file is what counts.
+    text = file.read_text().replace('"127.0.0.1"', '"s{1...4}"')
+    file.write_text(text)
+    work = ("object", "put", "--endpoint", server.endpoint, "--bucket", minio_bucket.name, "--size", "64KiB", "--warmup", "0s")
+    r = plimsoll(*work, "--duration", "2s", "--cluster", file, "--json", server=server)
+    assert r.code in (0, 3, 5), r.err
+    assert r.summary["labels"]["nodes"] == "4"
+    assert "[[options.cluster.node]]" in (runs / r.summary["id"] / "plan.toml").read_text()
+    file.write_text(text.replace("[[node]]", "[[nodes]]"))
+    bad = plimsoll(*work, "--cluster", file, server=server)
+    assert bad.code == 2 and "unknown field `nodes`" in bad.err and "line" in bad.err, bad.err
+
+
+def test_a_guard_ends_the_run_and_what_was_measured_stands(plimsoll, node_exporter, tmp_path):
+    """A workload that is too slow, and a host that is too busy: exit code 8, and figures of the time until then."""
+    put = ("object", "put", "--endpoint", "embedded", "--size", "4KiB", "--warmup", "0s", "--duration", "50s", "--json")
+    for guard, observe in [("put.p99 > 1us for 3s", ()), ("server.cpu > 0.1 % for 3s", ("--observe", f"node={node_exporter}", "--observe-every", "1s"))]:
+        r = plimsoll(*put, *observe, "--abort-if", guard)
+        assert r.code == 8, (guard, r.err)
+        (stopped,) = named(r.summary, "stopped_by_guard")
+        assert f"--abort-if '{guard}'" in stopped["text"] and stopped["level"] == "qualified"
+        (line,) = r.summary["workloads"]
+        assert line["outcomes"]["ok"] > 0 and 1 < line["window_s"] < 49
+        assert "the run ends" in r.err
+    for guard, why in [("server.cpu > 90 %", "no server is observed"), ("other.p99 > 50ms", "no workload or op 'other'"), ("cpu", "no '>'")]:
+        r = plimsoll(*put, "--abort-if", guard)
+        assert r.code == 2 and why in r.err, r.err
+    with pages(lambda path, headers: (200, [(PAGES / "ceph-mgr.txt").read_bytes()])) as base:
+        r = load(plimsoll, tmp_path, "--observe", f"ceph={base}", "--abort-if", "server.cpu > 90 %")
+    assert r.code == 2 and "none of the sources that answered tells of that" in r.err, r.err

@@ -16,7 +16,7 @@ pub const UNDETERMINED: u8 = 5;
 pub const LEFT_BEHIND: u8 = 6;
 /// The storage returned other data than what was written to it.
 pub const DAMAGED: u8 = 7;
-/// Stopped by a guard: what was sent came to the budget of money (`--budget-cost`).
+/// Stopped by a guard: what was sent came to the budget of money (`--budget-cost`), or others were to be left alone (`--abort-if`).
 pub const STOPPED: u8 = 8;
 /// Ctrl-C, as shells have it (128 and the signal's number).
 pub const INTERRUPTED: u8 = 130;

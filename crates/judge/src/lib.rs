@@ -45,12 +45,12 @@ use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_stats::probe::refusals_cost_tokens;
 use plimsoll_stats::validity::{self, Facts};
-use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
+use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{RunData, Totals, Window};
 
 pub use cost::seen as cost_seen;
-pub use outcome::{COST_BUDGET_REACHED, exit_code};
-pub use servers::background_work;
+pub use outcome::{COST_BUDGET_REACHED, GUARD_REACHED, exit_code};
+pub use servers::{background_work, server_resources};
 
 /// Findings of a stage that spoil a search, too: errors, wrong data, stolen time, a lost agent, the same host.
 const SPOILS_A_SEARCH: [&str; 7] = ["V01", "V02", "V22", "V24", "Q09", "F01", "F03"];
@@ -367,7 +367,7 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             out.push(Finding::new("F11", "ended_by_loss", Level::Qualified, text));
         }
         // Its own finding says what was spent.
-        Some(COST_BUDGET) => {}
+        Some(COST_BUDGET | GUARD) => {}
         Some("interrupted") => {
             let text = "The run was interrupted; these figures cover what had been measured until then.";
             out.push(Finding::new("F11", "interrupted", Level::Qualified, text));

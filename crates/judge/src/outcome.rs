@@ -38,7 +38,10 @@ const LIMITS_OPEN: &str = "limits_open";
 /// Name of the finding of a run that its budget of money ended.
 pub const COST_BUDGET_REACHED: &str = "cost_budget_reached";
 
-/// In order: interrupted, damaged data, stopped by its budget of money, what was asked for is not answered (a promise on void lines included), a promise broken,
+/// Name of the finding of a run that a guard ended (`--abort-if`).
+pub const GUARD_REACHED: &str = "stopped_by_guard";
+
+/// In order: interrupted, damaged data, stopped by its budget of money or a guard, what was asked for is not answered (a promise on void lines included), a promise broken,
 /// undetermined, something left behind, answered. Lines may be void in an answered run: `status` is `partly` then.
 pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
     let broken = summary.expectations.iter().any(|e| e.met == Some(false));
@@ -51,13 +54,18 @@ pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
     match () {
         () if interrupted => exit::INTERRUPTED,
         () if is_damaged(summary) => exit::DAMAGED,
-        () if summary.findings.iter().any(|f| f.name == COST_BUDGET_REACHED) => exit::STOPPED,
+        () if is_stopped(summary) => exit::STOPPED,
         () if !summary.answered || summary.expectations.iter().any(|e| e.void) => exit::INVALID,
         () if broken => exit::NOT_MET,
         () if open => exit::UNDETERMINED,
         () if summary.findings.iter().any(|f| f.code == "F14") => exit::LEFT_BEHIND,
         () => exit::VALID,
     }
+}
+
+/// By a guard: its budget of money, or what it was not to do to others.
+fn is_stopped(summary: &RunSummary) -> bool {
+    summary.findings.iter().any(|f| [COST_BUDGET_REACHED, GUARD_REACHED].contains(&f.name.as_str()))
 }
 
 /// The storage gave back other data than it was given: found by a stamp (V02; what another seed wrote is no damage), or by
@@ -120,6 +128,9 @@ mod tests {
             exit::STOPPED,
             "that it was stopped comes before what is left of the answer"
         );
+        s.findings.retain(|f| f.code != "F28");
+        s.findings.push(found("F29", GUARD_REACHED));
+        assert_eq!(exit_code(&s, false), exit::STOPPED);
         s.findings.push(found("V02", "payload_mismatch"));
         assert_eq!(exit_code(&s, false), exit::DAMAGED);
         assert_eq!(exit_code(&s, true), exit::INTERRUPTED);

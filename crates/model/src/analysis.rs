@@ -34,6 +34,9 @@ pub struct Analysis {
     pub saturations: Vec<Saturation>,
     /// What more nodes bring.
     pub scalings: Vec<Scaling>,
+    /// What the servers of two configurations used, side by side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server_comparisons: Vec<ServerComparison>,
     /// A against B.
     pub comparisons: Vec<Comparison>,
     /// Latency at fractions of the sustained limit.
@@ -338,6 +341,28 @@ pub struct ScalingPoint {
     pub per_s: Estimate,
     /// Against the smallest number of nodes; 1 is linear.
     pub efficiency: Option<Estimate>,
+    /// Which of the servers' resources was at its ceiling in most of the runs: `network in`. Absent: not seen, or none alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
+    /// What that resource would let through at this size, in `unit`: the rate by the mean part of its ceiling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_per_s: Option<f64>,
+}
+
+/// One thing that servers used, of the runs of two configurations: less is better.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ServerComparison {
+    /// `servers' CPU`, `bytes to drives`, `bytes between servers`.
+    pub measure: String,
+    /// `s/GiB`, or `B/B`: for each byte of the clients.
+    pub unit: String,
+    /// Of each run.
+    pub a: Vec<f64>,
+    /// Likewise of B.
+    pub b: Vec<f64>,
+    /// A over B, with the interval between runs. Null: too few of them.
+    pub ratio: Option<Estimate>,
 }
 
 /// What a number of nodes that was not measured would give.

@@ -125,6 +125,9 @@ pub struct HostFacts {
     pub cpu_quota_cores: Option<f64>,
     /// Interfaces that are up, with speed in Mbit/s where the kernel knows it.
     pub nics: BTreeMap<String, Option<u64>>,
+    /// Settings of the kernel that storage and network depend on, and the largest packet of each interface: by their own names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Whose machine it is, and which kind of theirs: `cloud`, `instance_type`, `region`, `zone`, `instance_id`, `maker`, `disk N`; no number of
     /// an account is among them. Empty: nobody asked, or nobody said.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -7,6 +7,7 @@
 
 pub mod analysis;
 pub mod claim;
+pub mod cluster;
 pub mod cost;
 pub mod environment;
 pub mod estimate;
@@ -18,6 +19,7 @@ pub mod net;
 pub mod observed;
 pub mod op;
 pub mod outcome;
+pub mod pattern;
 pub mod plan;
 pub mod sample;
 pub mod summary;
@@ -28,6 +30,7 @@ pub mod worker;
 
 pub use analysis::Analysis;
 pub use claim::{Claim, ClaimKind, RunStatus};
+pub use cluster::Cluster;
 pub use environment::{AgentClock, AgentHost, Environment, HostFacts, ImportSource};
 pub use estimate::Estimate;
 pub use event::Event;

@@ -154,6 +154,22 @@ impl ServerQuantity {
     }
 }
 
+/// Interfaces that carry nothing by themselves: what goes through them is counted again where it goes out.
+const NO_NICS: [&str; 12] =
+    ["lo", "veth", "br-", "virbr", "docker", "cni", "flannel", "cali", "ifb", "dummy", "tun", "tap"];
+/// Devices whose work their members count again, or that are none.
+const NO_DRIVES: [&str; 7] = ["dm-", "md", "loop", "ram", "zram", "sr", "fd"];
+
+/// Whether an interface of this name has a line of its own. A port of a bond is one; the bond itself has their sum and no line of its own.
+pub fn is_nic(name: &str) -> bool {
+    !NO_NICS.iter().any(|n| name.starts_with(n)) && !name.contains('.')
+}
+
+/// Whether a block device of this name is a drive.
+pub fn is_drive(device: &str) -> bool {
+    !NO_DRIVES.iter().any(|n| device.starts_with(n))
+}
+
 /// One value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerReading {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::OpKind;
+use crate::cluster::Cluster;
 use crate::cost::CostOptions;
 use crate::units::{BytesRate, OpsRate, Size, Span};
 
@@ -16,6 +17,7 @@ mod client;
 mod cluster;
 mod each;
 mod existing;
+mod guard;
 mod mark_at;
 mod observe;
 mod secrets;
@@ -25,6 +27,7 @@ pub use check::PlanError;
 pub use client::ClientBounds;
 pub use cluster::{ClusterProblem, EmbeddedCluster};
 pub use existing::ExistingObjects;
+pub use guard::{Guard, GuardQuantile, GuardSubject, ServerGuard};
 pub use mark_at::planned_mark;
 pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};
@@ -114,6 +117,12 @@ pub struct RunOptions {
     /// How often, 1 s to 10 min. Default: 5 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observe_every: Option<Span>,
+    /// What ends the run so that others are left alone: `server.cpu > 90 % for 30s`, `other.p99 > 50ms`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub abort_if: Vec<String>,
+    /// What the servers are made of: `cluster.toml`. Absent: nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Box<Cluster>>,
 }
 
 impl Default for RunOptions {
@@ -135,6 +144,8 @@ impl Default for RunOptions {
             client: None,
             observe: Vec::new(),
             observe_every: None,
+            abort_if: Vec::new(),
+            cluster: None,
         }
     }
 }

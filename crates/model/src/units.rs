@@ -29,6 +29,7 @@ const SIZE_FORM: &str = "a size: write a number with B, KB, MB, GB, TB (powers o
 const DURATION_FORM: &str =
     "a duration: write a number with ns, us, ms, s, m, h or d, for example 90s or 1h30m";
 const OPS_FORM: &str = "a rate of operations: write a number, or a number with /s or /m, for example 800/s";
+const LINE_RATE_FORM: &str = "a line rate: write a number with kbit/s, Mbit/s, Gbit/s or Tbit/s, for example 25Gbit/s, or bytes such as 12.5GB/s";
 const BYTES_RATE_FORM: &str = "a rate of bytes: write a size with /s, for example 600MiB/s";
 
 const LINK_RATE_FORM: &str =
@@ -222,6 +223,32 @@ pub fn parse_bytes_rate(s: &str) -> Result<f64, UnitError> {
     }
 }
 
+/// Units of bits, the largest first: powers of 1000, as makers of networks count.
+const BITS: [(&str, f64); 5] = [("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+
+/// Bytes per second from `25Gbit/s`, `200mbit`, `10Gbps`, or `1.25GB/s`.
+pub fn parse_line_rate(s: &str) -> Result<f64, UnitError> {
+    let t = s.trim();
+    let (num, unit) = split_number(t);
+    let unit = unit.trim().to_ascii_lowercase();
+    let bits = unit.strip_suffix("/s").unwrap_or(&unit);
+    let bits = bits.strip_suffix("bps").map_or(bits.to_owned(), |power| format!("{power}bit"));
+    let factor = BITS.iter().find(|(name, _)| name.to_ascii_lowercase() == bits).map(|(_, f)| f / 8.0);
+    match factor {
+        Some(factor) => {
+            number(num).filter(|v| *v > 0.0).map(|v| v * factor).ok_or_else(|| err(s, LINE_RATE_FORM))
+        }
+        None => parse_bytes_rate(s).map_err(|_| err(s, LINE_RATE_FORM)),
+    }
+}
+
+/// In bits, as networks are sold: `25Gbit/s`. Reads back as the same.
+pub fn format_line_rate(bytes_per_s: f64) -> String {
+    let bits = bytes_per_s * 8.0;
+    let (unit, f) = BITS.into_iter().find(|(_, f)| bits >= *f).unwrap_or(BITS[4]);
+    format!("{}{unit}/s", bits / f)
+}
+
 /// Bits per second of a link from `200mbit`, as `tc` writes it; `200Mbit/s` is the same.
 pub fn parse_link_rate(s: &str) -> Result<f64, UnitError> {
     let t = s.trim().to_ascii_lowercase();
@@ -355,6 +382,10 @@ written!(
 );
 
 written!(
+    /// What a link carries in bytes per second, written in bits: `25Gbit/s`.
+    LineRate(f64), parse_line_rate, format_line_rate, "25Gbit/s"
+);
+written!(
     /// Bits per second of a link, headers included, written `200mbit`.
     LinkRate(f64), parse_link_rate, format_link_rate, "200mbit"
 );
@@ -440,6 +471,28 @@ mod tests {
         assert!(parse_ops_rate("0").is_err());
         assert_eq!(parse_bytes_rate("600MiB/s"), Ok(629_145_600.0));
         assert!(parse_bytes_rate("600MiB").is_err());
+    }
+
+    #[test]
+    fn lines_are_sold_in_bits() {
+        for (text, bytes) in [
+            ("25Gbit/s", 3.125e9),
+            ("200mbit", 25e6),
+            ("10Gbps", 1.25e9),
+            ("1.25GB/s", 1.25e9),
+            ("0.1Tbit/s", 12.5e9),
+        ] {
+            let read = parse_line_rate(text).unwrap();
+            assert_eq!(read, bytes, "{text}");
+            assert_eq!(parse_line_rate(&format_line_rate(read)), Ok(read), "{text}");
+        }
+        assert_eq!(
+            (format_line_rate(3.125e9), format_line_rate(12.5e9)),
+            ("25Gbit/s".into(), "100Gbit/s".into())
+        );
+        for bad in ["25G", "25Gbit/m", "0Gbit/s", "-1Gbit/s", "25", "Gbit/s", "1e999Gbit/s"] {
+            assert!(parse_line_rate(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

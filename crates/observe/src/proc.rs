@@ -1,6 +1,8 @@
 //! Files of /proc on a Linux host, as texts, to readings: for hosts on which nothing is installed.
 
-use plimsoll_model::observed::{ServerQuantity as Q, ServerReading};
+use std::collections::BTreeMap;
+
+use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
 use plimsoll_model::text::clean;
 
 /// /proc/diskstats counts sectors of this size on every device.
@@ -123,6 +125,67 @@ fn is_partition(name: &str, all: &[&str]) -> bool {
     disk != name && (all.contains(&disk) || disk_p.is_some_and(|d| all.contains(&d)))
 }
 
+/// /proc/pressure/cpu and its like, microseconds: how long at least one task waited.
+pub fn pressure(text: &str, quantity: Q) -> Option<ServerReading> {
+    let line = text.lines().find(|l| l.starts_with("some "))?;
+    let total = line.split_ascii_whitespace().find_map(|f| f.strip_prefix("total="))?;
+    Some(reading(quantity, "", number(total)? / 1e6))
+}
+
+/// Before each part of [`hosts_files`].
+const MARK: &str = "==";
+
+/// What one host says of itself in one go: texts of files, each behind a line `==NAME`. `clock`: seconds since 1970; `units`: ticks of a second and
+/// bytes of a page; `speeds`: interfaces with Mbit/s; `pid COMMAND`: stat, statm and io of a process.
+pub fn hosts_files(text: &str, host: &str) -> Vec<ReadSubject> {
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix(MARK) {
+            if parts.len() >= MOST_ROWS {
+                break;
+            }
+            parts.push((name.trim(), String::new()));
+        } else if let Some((_, text)) = parts.last_mut() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let part = |name: &str| parts.iter().find(|(n, _)| *n == name).map_or("", |(_, t)| t.as_str());
+    let of_units: Vec<f64> =
+        part("units").split_ascii_whitespace().filter_map(number).filter(|n| *n > 0.0).collect();
+    let units = match of_units[..] {
+        [ticks_per_s, page_bytes, ..] => ProcUnits { ticks_per_s, page_bytes },
+        _ => ProcUnits::default(),
+    };
+    let mut readings = stat(part("stat"), units);
+    readings.extend(meminfo(part("meminfo")));
+    readings.extend(net_dev(part("net/dev")));
+    readings.extend(diskstats(part("diskstats")));
+    let pressures = [("cpu", Q::PsiCpuS), ("io", Q::PsiIoS), ("memory", Q::PsiMemoryS)];
+    readings.extend(pressures.into_iter().filter_map(|(n, q)| pressure(part(&format!("pressure/{n}")), q)));
+    let clock = part("clock").trim().parse::<f64>().ok().filter(|t| t.is_finite() && *t > 1e9);
+    readings.extend(clock.map(|t| reading(Q::ClockUnixS, "", t)));
+    for line in part("speeds").lines().take(MOST_ROWS) {
+        // A virtual interface says -1, or nothing.
+        if let Some((nic, speed)) = line.split_once(' ').and_then(|(n, v)| Some((n, number(v.trim())?))) {
+            readings.push(reading(Q::NicSpeedBytesPerS, nic, speed * 125_000.0));
+        }
+    }
+    let own = ReadSubject { host: host.to_owned(), daemon: String::new(), readings };
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let daemon = |(name, text): &(&str, String)| {
+        let command = clean(name.strip_prefix("pid ")?.trim()).into_owned();
+        let n = seen.entry(command.clone()).or_default();
+        *n += 1;
+        // Several of one name are told apart in the order of their numbers, which stays while they run.
+        let daemon = if *n == 1 { command } else { format!("{command}.{n}") };
+        let (stat, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let (statm, io) = rest.split_once('\n').unwrap_or((rest, ""));
+        Some(ReadSubject { host: host.to_owned(), daemon, readings: process(stat, statm, io, units) })
+    };
+    std::iter::once(own).chain(parts.iter().filter_map(daemon).collect::<Vec<_>>()).collect()
+}
+
 /// /proc/PID/stat (ticks), /proc/PID/statm (pages) and /proc/PID/io (bytes; empty where it may not be read) of one process.
 pub fn process(stat: &str, statm: &str, io: &str, units: ProcUnits) -> Vec<ServerReading> {
     let mut out = Vec::new();
@@ -198,9 +261,32 @@ mod tests {
         assert!(process("", "", "", ProcUnits::default()).is_empty());
     }
 
+    #[test]
+    fn a_host_in_one_go() {
+        let text = "motd\n==units\n1000 16384\n==clock\n1700000000.5\n==stat\ncpu0 1000 0 0 5000 0 0 0 0\n==pressure/cpu\nsome avg10=0.00 total=2500000\n\
+                    ==speeds\neth0 25000\nlo \nveth1 -1\n==pid minio\n7 (minio) S 1 1 1 0 -1 0 1 2 3 4 2500 500 0\n10 7 3\nread_bytes: 9\n\
+                    ==pid minio\n8 (minio) S 1 1 1 0 -1 0 1 2 3 4 0 0 0\n1 1 1\n";
+        let all = hosts_files(text, "s1");
+        let names: Vec<&str> = all.iter().map(|s| s.daemon.as_str()).collect();
+        assert_eq!(names, ["", "minio", "minio.2"]);
+        let of = |i: usize, q, label: &str| value(&all[i].readings, q, label);
+        assert_eq!((of(0, Q::CpuUserS, "0"), of(0, Q::PsiCpuS, "")), (Some(1.0), Some(2.5)));
+        assert_eq!(
+            (of(0, Q::ClockUnixS, ""), of(0, Q::NicSpeedBytesPerS, "eth0")),
+            (Some(1_700_000_000.5), Some(3.125e9))
+        );
+        assert_eq!((of(0, Q::NicSpeedBytesPerS, "veth1"), of(0, Q::NicSpeedBytesPerS, "lo")), (None, None));
+        assert_eq!(
+            (of(1, Q::ProcessCpuS, ""), of(1, Q::ProcessRssBytes, "")),
+            (Some(3.0), Some(7.0 * 16384.0))
+        );
+        assert_eq!(of(1, Q::ProcessReadBytes, ""), Some(9.0));
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read(text in "(?s).{0,200}") {
+            let _ = hosts_files(&text, "s");
             let units = ProcUnits::default();
             let _ = (stat(&text, units), meminfo(&text), net_dev(&text), diskstats(&text));
             let _ = process(&text, &text, &text, units);

@@ -91,6 +91,22 @@ fn common_path(plan: &Plan) -> Option<PathBuf> {
 }
 
 fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(String, Rates), Fault> {
+    match of_drives(given, out.runs_dir.as_deref())? {
+        Recorded::Drives(record) => Ok((record.run.clone(), record.rates_at(path))),
+        Recorded::Run(dir) => Ok((dir.id(), best_of(&dir)?)),
+    }
+}
+
+/// What a name of a record is of.
+pub enum Recorded {
+    /// A run of `plimsoll drive`, or its JSON.
+    Drives(Box<Ceiling>),
+    /// Another run.
+    Run(RunDir),
+}
+
+/// A record of drives, by run or file.
+pub fn of_drives(given: &str, runs: Option<&Path>) -> Result<Recorded, Fault> {
     if Path::new(given).is_file() {
         let text = std::fs::read_to_string(given)
             .map_err(|e| Fault::input(format!("--ceiling {given}: {e}"), "Check its permissions."))?;
@@ -100,14 +116,13 @@ fn rates_of(given: &str, out: &OutputArgs, path: Option<&Path>) -> Result<(Strin
                 "Create one with `plimsoll drive DIR --json > FILE`, or name a run.",
             )
         })?;
-        return Ok((record.run.clone(), record.rates_at(path)));
+        return Ok(Recorded::Drives(Box::new(record)));
     }
-    let dir = runs_dir::find(out.runs_dir.as_deref(), given)?;
+    let dir = runs_dir::find(runs, given)?;
     if dir.plan()?.labels.get(suite::LABEL).is_some_and(|s| s == suite::DRIVE) {
-        let record = fio::ceiling(&dir)?;
-        return Ok((dir.id(), record.rates_at(path)));
+        return Ok(Recorded::Drives(Box::new(Ceiling { run: dir.id(), ..fio::ceiling(&dir)? })));
     }
-    Ok((dir.id(), best_of(&dir)?))
+    Ok(Recorded::Run(dir))
 }
 
 /// Of any other run: the highest rates that it measured.

@@ -11,6 +11,7 @@ use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
 use crate::commands::check::CheckCommand;
 use crate::commands::cost::CostCommand;
+use crate::commands::describe::DescribeCommand;
 use crate::commands::drive::DriveCommand;
 use crate::commands::file::FileCommand;
 use crate::commands::fio::FioCommand;
@@ -45,7 +46,7 @@ macro_rules! exit_codes {
   6    valid, but something that the run created still exists (plimsoll
        cleanup), or its report could not be written (plimsoll report)
   7    corruption: the storage returned different data than was written
-  8    stopped by a guard: --budget-cost was used up
+  8    stopped by a guard: --budget-cost was used up, or --abort-if held
   130  interrupted; the result so far was written
 
 If several apply, the exit code is the first of 130, 7, 8, 3, 4, 5, 6.
@@ -140,6 +141,9 @@ pub enum Command {
     Scale(ScaleCommand),
     /// Check a table that someone else published for inconsistencies
     Audit(AuditCommand),
+    /// Find out what a system is made of, for --cluster
+    #[command(subcommand)]
+    Describe(DescribeCommand),
     /// Start a server to measure against
     #[command(subcommand)]
     Target(TargetCommand),

@@ -4,8 +4,8 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, cost, cycle, fleet_exec, help,
-    import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, shell, suites,
+    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, cost, cycle, describe, fleet_exec,
+    help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, shell, suites,
     target_exec,
 };
 use crate::fault::{Exit, Fault};
@@ -50,6 +50,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Cost(c) => cost::cost(c),
         Command::Scale(c) => scale_exec::scale(c),
         Command::Audit(c) => audit::audit(c),
+        Command::Describe(c) => describe::describe(c),
         Command::Target(c) => target_exec::target(c),
         Command::Fleet(c) => fleet_exec::fleet(c, cli.fleet.agents.as_ref()),
         Command::Agent(c) => agent_exec::agent(c),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::Cluster;
 use plimsoll_model::plan::{BlockTarget, ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
 
 /// TOML of the plan, headed by comment lines that say what running it would do.
@@ -28,13 +29,26 @@ pub fn explain(plan: &Plan) -> Vec<String> {
     }
     lines.extend(plan.each_in_words());
     lines.extend(cost_lines(plan));
+    lines.extend(plan.options.cluster.as_deref().map(cluster_line));
     lines.extend(observe_line(plan));
+    lines.extend(plan.guards().iter().map(|g| format!("the run ends (exit code 8) when {g}")));
     if plan.options.keep {
         lines.push("what the run creates is kept".into());
     } else {
         lines.push("at the end, what the run created is removed".into());
     }
     lines
+}
+
+/// What the servers are made of.
+fn cluster_line(c: &Cluster) -> String {
+    let redundancy = c.redundancy.map_or("redundancy not known".to_owned(), |r| r.to_string());
+    format!(
+        "the servers: {}, {} node(s), {} drive(s), {redundancy}",
+        c.software,
+        c.node_count(),
+        c.drive_count()
+    )
 }
 
 /// Who is asked meanwhile, and how often.

@@ -21,7 +21,7 @@ pub enum Exit {
     LeftBehind = 6,
     /// The storage returned other data than what was written to it.
     Damaged = 7,
-    /// Stopped by a guard: its budget of money.
+    /// Stopped by a guard: its budget of money, or what it was not to do to others.
     Stopped = 8,
     Interrupted = 130,
 }

@@ -107,6 +107,14 @@ fn the_commands_of_the_readme_are_commands() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn the_cluster_file_of_the_readme_is_one() {
+    let readme = include_str!("../../../README.md");
+    let files = readme.split("```toml\n").skip(1).filter_map(|t| t.split("```").next());
+    let text = files.into_iter().find(|t| t.contains("[[node]]")).expect("there is an example");
+    plimsoll_model::Cluster::from_toml(text).unwrap_or_else(|e| panic!("{e}"));
+}
+
 /// What a first run needs stands first, under "Options"; all else has a heading of its own.
 #[test]
 fn help_begins_with_the_options_that_matter() {

@@ -13,7 +13,7 @@ pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
     let mut out = vec![limits(s, a)];
     out.extend(a.holds.iter().flat_map(|h| &h.cliffs).map(cliff));
     out.extend(a.size_models.iter().map(cells));
-    out.extend([differences(a), comparisons(a)]);
+    out.extend([differences(a), comparisons(a), servers_of_sides(a)]);
     out.extend(a.scalings.iter().map(scaling));
     out.extend(searches(a));
     out.push(by_endpoint(s, a));
@@ -212,22 +212,53 @@ fn comparisons(a: &Analysis) -> Table {
     t
 }
 
+/// What the servers used on both sides: less is better.
+fn servers_of_sides(a: &Analysis) -> Table {
+    let names = a.comparisons.first().map_or(("A", "B"), |c| (c.a_name.as_str(), c.b_name.as_str()));
+    let heads = [format!(">{}", names.0), format!(">{}", names.1)];
+    let mut t =
+        Table::new("What the servers used (less is better)", 1, &["what", &heads[0], &heads[1], ">ratio"]);
+    let mean = |v: &[f64], unit: &str| {
+        format!("{} {unit}", significant(v.iter().sum::<f64>() / v.len().max(1) as f64, 3))
+    };
+    for c in &a.server_comparisons {
+        t.push(vec![
+            c.measure.clone(),
+            mean(&c.a, &c.unit),
+            mean(&c.b, &c.unit),
+            number::estimate_or_missing(c.ratio.as_ref()),
+        ]);
+    }
+    t
+}
+
 fn scaling(s: &plimsoll_model::analysis::Scaling) -> Table {
     let title = if s.name.is_empty() { "Scaling".into() } else { format!("Scaling: {}", s.name) };
     // Bytes are counted by the MiB, as everywhere.
     let (factor, unit) = if s.unit == "bytes/s" { (1.0 / MIB, "MiB/s") } else { (1.0, s.unit.as_str()) };
     let rate = format!(">{unit}");
     let per_s = |e: &Estimate| number::estimate(&e.scaled(factor));
-    let mut t = Table::new(&title, 1, &[">nodes", &rate, ">efficiency", "status"]);
+    let ceiling = format!(">ceiling {unit}");
+    let heads = [">nodes", &rate, ">efficiency", "status", "limited by", &ceiling];
+    let mut t = Table::new(&title, 1, &heads);
     let efficiency = |e: &Option<Estimate>| e.map_or(String::new(), |e| number::estimate(&e));
     for p in &s.points {
-        t.push(vec![p.nodes.to_string(), per_s(&p.per_s), efficiency(&p.efficiency), "measured".into()]);
+        t.push(vec![
+            p.nodes.to_string(),
+            per_s(&p.per_s),
+            efficiency(&p.efficiency),
+            "measured".into(),
+            p.limited_by.clone().unwrap_or_default(),
+            p.ceiling_per_s.map_or(String::new(), |c| significant(c * factor, 3)),
+        ]);
     }
     for p in &s.predictions {
         let status = if p.speculative { "predicted, speculative" } else { "predicted" };
-        t.push(vec![p.nodes.to_string(), per_s(&p.per_s), efficiency(&p.efficiency), status.into()]);
+        let mut row = vec![p.nodes.to_string(), per_s(&p.per_s), efficiency(&p.efficiency), status.into()];
+        row.extend([String::new(), String::new()]);
+        t.push(row);
     }
-    t
+    t.without_empty_columns()
 }
 
 /// Of several searches the answer of each, a line an op.

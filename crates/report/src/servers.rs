@@ -18,6 +18,7 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
     for w in &servers.windows {
         let of = if several { format!(" of stage {}", w.stage + 1) } else { String::new() };
         out.push(resources(&of, w));
+        out.push(traffic(&of, w));
         out.push(daemons(&of, w));
         out.push(requests(&of, w));
     }
@@ -54,10 +55,33 @@ fn resources(of: &str, w: &ServersWindow) -> Table {
 
 fn amount(r: &ResourceUse, value: f64) -> String {
     match r.unit.as_str() {
+        "B/s" if r.resource == "drive" => format!("{} MB/s", significant(value / 1e6, 3)),
         "B/s" => format!("{} Gbit/s", significant(value * 8.0 / 1e9, 3)),
         "busy" => number::percent(value),
         unit => format!("{} {unit}", significant(value, 3)),
     }
+}
+
+/// What redundancy makes of the clients' bytes, measured beside expected.
+fn traffic(of: &str, w: &ServersWindow) -> Table {
+    let heads = ["bytes", ">MB/s", ">for each of the clients'", ">expected", "counted by"];
+    let mut t = Table::new(&format!("Traffic beside the clients'{of}"), 1, &heads);
+    let ratio = |v: f64| significant(v, 3);
+    for x in &w.traffic {
+        let expected = match (x.expected, x.expected_least) {
+            (Some(most), Some(least)) if least < most => format!("{} to {}", ratio(least), ratio(most)),
+            (Some(e), _) => ratio(e),
+            (None, _) => number::MISSING.into(),
+        };
+        t.push(vec![
+            x.what.clone(),
+            significant(x.per_s / 1e6, 3),
+            x.per_byte.map_or_else(|| number::MISSING.into(), ratio),
+            expected,
+            x.counted_by.clone(),
+        ]);
+    }
+    t
 }
 
 fn daemons(of: &str, w: &ServersWindow) -> Table {
@@ -109,7 +133,7 @@ fn sources(all: &[SourceSummary]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::summary::servers::{DaemonUse, RequestCount, ServersSummary};
+    use plimsoll_model::summary::servers::{DaemonUse, RequestCount, ServersSummary, TrafficUse};
 
     #[test]
     fn resources_stand_in_order_of_percent_with_their_ceilings() {
@@ -136,6 +160,14 @@ mod tests {
                 cores: 1.25,
                 ..DaemonUse::default()
             }],
+            traffic: vec![TrafficUse {
+                what: "between servers".into(),
+                per_s: 75e6,
+                per_byte: Some(0.75),
+                expected: Some(0.8),
+                expected_least: Some(0.667),
+                counted_by: "servers' own counters".into(),
+            }],
             requests: vec![RequestCount {
                 op: "get".into(),
                 servers: 1000.0,
@@ -159,6 +191,8 @@ mod tests {
             "ceiling not known",
             "minio",
             "1.25",
+            "0.667 to 0.800",
+            "servers' own counters",
             "the servers' drives",
         ] {
             assert!(text.contains(part), "{part}: {text}");

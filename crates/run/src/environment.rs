@@ -37,6 +37,7 @@ pub fn machine() -> HostFacts {
         memory_limit_bytes: groups.memory_limit_bytes(),
         cpu_quota_cores: tightest(&groups),
         nics: nics(),
+        settings: settings(),
         boot_id: text("/proc/sys/kernel/random/boot_id").trim().into(),
         identity: BTreeMap::new(),
         ceiling: BTreeMap::new(),
@@ -85,6 +86,36 @@ fn nics() -> BTreeMap<String, Option<u64>> {
         }
     }
     nics
+}
+
+/// Settings that change what storage and network give: runs that differ in one of them are told apart by it.
+const SETTINGS: [&str; 9] = [
+    "net/core/rmem_max",
+    "net/core/wmem_max",
+    "net/core/default_qdisc",
+    "net/ipv4/tcp_rmem",
+    "net/ipv4/tcp_wmem",
+    "net/ipv4/tcp_congestion_control",
+    "vm/dirty_ratio",
+    "vm/dirty_background_ratio",
+    "vm/swappiness",
+];
+
+fn settings() -> BTreeMap<String, String> {
+    let value = |path: &str| {
+        let text = read_to_string(path).ok()?;
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        Some(plimsoll_model::text::clean(&words.join(" ")).into_owned()).filter(|t| !t.is_empty())
+    };
+    let sysctl = |name: &&str| Some((name.replace('/', "."), value(&format!("/proc/sys/{name}"))?));
+    let mtu = |nic: &String| Some((format!("mtu {nic}"), value(&format!("/sys/class/net/{nic}/mtu"))?));
+    let huge =
+        value("/sys/kernel/mm/transparent_hugepage/enabled").map(|v| ("transparent_hugepage".to_owned(), v));
+    let governor = value("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let governor = governor.map(|v| ("cpu governor".to_owned(), v));
+    let nics = nics();
+    let own = nics.keys().filter(|n| plimsoll_model::observed::is_nic(n));
+    SETTINGS.iter().filter_map(sysctl).chain(own.filter_map(mtu)).chain(huge).chain(governor).collect()
 }
 
 /// Block devices and files under test: model, serial, size, scheduler, file system.
@@ -162,6 +193,7 @@ mod tests {
                 && env.machine.memory_bytes > 1 << 20
                 && env.machine.kernel.starts_with("Linux")
         );
+        assert!(env.machine.settings.contains_key("vm.swappiness"), "{:?}", env.machine.settings);
         assert!(env.devices["/tmp"].contains_key("file_system"));
         assert!(env.started_at.ends_with('Z'));
     }

@@ -9,7 +9,7 @@ use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_setup::{FindErrands, SetupError};
 use plimsoll_stats::expect::{Expect, ExpectError};
 use plimsoll_store::rundir::ENV_FORMAT;
-use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET};
+use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{EnvFile, LoadOptions, RunDir, StageData};
 
 use crate::analyze::analyze;
@@ -240,6 +240,7 @@ fn drive(
     let early = match outcome {
         Ok(Ended::ByLoss) => Some(AGENT_LOST),
         Ok(Ended::ByCost) => Some(COST_BUDGET),
+        Ok(Ended::ByGuard) => Some(GUARD),
         _ => None,
     };
     let interrupted = options.interrupt.is_requested();
@@ -281,6 +282,8 @@ enum Ended {
     Unheld(String),
     /// What was sent came to the budget of money.
     ByCost,
+    /// A guard wanted others to be left alone.
+    ByGuard,
 }
 
 fn stages(
@@ -310,6 +313,9 @@ fn stages(
                 }
                 if end.ended_by_cost && !end.interrupted {
                     return Ok(Ended::ByCost);
+                }
+                if end.ended_by_guard && !end.interrupted {
+                    return Ok(Ended::ByGuard);
                 }
                 if end.interrupted {
                     break;

@@ -10,6 +10,7 @@ pub mod ceiling;
 mod environment;
 mod error;
 mod execute;
+mod guard;
 mod kept;
 mod lost;
 mod money;

@@ -24,6 +24,7 @@ use plimsoll_store::{Journal, Mark, RunDir};
 
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
+use crate::guard::RunGuard;
 use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
@@ -75,6 +76,7 @@ pub struct Session {
     lost: bool,
     /// What was spent, where there is a budget of money.
     spent: Option<MoneyMeter>,
+    guard: RunGuard,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
 }
@@ -223,6 +225,7 @@ impl Session {
             },
             lost: false,
             spent: crate::money::meter(plan),
+            guard: RunGuard::of(plan),
             prepared: BTreeSet::new(),
         }
     }
@@ -378,7 +381,11 @@ impl Session {
             keys: self.claims.values().next().map(|c| c.access().keys.clone()),
             epoch_ns: self.epoch_ns,
         };
-        let take: ScrapeSink = Arc::new(move |number, scrape| sink.take(number, &scrape));
+        let guard = self.guard.clone();
+        let take: ScrapeSink = Arc::new(move |number, scrape| {
+            guard.scrape(number, &scrape);
+            sink.take(number, &scrape);
+        });
         let observers = Observers::start(places, &setting, &take).map_err(|e| {
             RunError::input(format!("cannot start a thread for --observe: {e}"), "Observe fewer")
         })?;
@@ -387,7 +394,7 @@ impl Session {
             events(Event::Message(text));
         }
         self.observers = Some((observers, files));
-        Ok(())
+        self.guard.can_see()
     }
 
     /// Nanoseconds since the run's start.
@@ -438,6 +445,7 @@ impl Session {
             events,
             interrupt: self.interrupt.clone(),
             spent: self.spent.as_mut(),
+            guard: &self.guard,
         };
         self.next_stage += 1;
         let begun_ns = plimsoll_engine::ring::monotonic_ns().saturating_sub(self.epoch_ns);
@@ -456,6 +464,9 @@ impl Session {
             let f = crate::money::reached(spent, end.end_ns as f64 / 1e9);
             events(Event::Message(f.text.clone()));
             self.found(f);
+        }
+        if let Some(tripped) = self.guard.tripped().filter(|_| end.ended_by_guard) {
+            self.found(crate::guard::reached(&tripped));
         }
         Ok(end)
     }
@@ -511,7 +522,7 @@ impl Session {
             events(Event::Doing(format!("idle for {:.0} s", time.as_secs_f64())));
         }
         let until = Instant::now() + time;
-        while Instant::now() < until && !self.interrupt.is_requested() {
+        while Instant::now() < until && !self.interrupt.is_requested() && self.guard.tripped().is_none() {
             std::thread::sleep(
                 Duration::from_millis(50).min(until.saturating_duration_since(Instant::now())),
             );

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_model::pattern::expand_ranges;
 use plimsoll_model::plan::shown_url;
-
-/// The most endpoints that one pattern may expand to: more is nearly always a slip of the pen.
-pub const MAX_EXPANSION: usize = 4096;
 
 /// One server: scheme, host and port. Has no path: S3 servers live at the root.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -134,37 +132,6 @@ fn split_port(authority: &str) -> Result<(String, Option<&str>), String> {
         return Err(format!("'{host}' is not a host name"));
     }
     Ok((host.to_ascii_lowercase(), port))
-}
-
-fn expand_ranges(pattern: &str) -> Result<Vec<String>, String> {
-    let Some(open) = pattern.find('{') else {
-        return if pattern.contains('}') { Err("'}' without '{'".into()) } else { Ok(vec![pattern.into()]) };
-    };
-    let close = pattern[open..].find('}').ok_or("'{' is not closed")? + open;
-    let inside = &pattern[open + 1..close];
-    let form = || format!("'{{{inside}}}' is not a range of numbers such as {{1...4}}");
-    let (a, b) = inside.split_once("...").ok_or_else(form)?;
-    let number = |s: &str| -> Result<u32, String> {
-        if s.is_empty() || !s.bytes().all(|c| c.is_ascii_digit()) {
-            return Err(form());
-        }
-        s.parse().map_err(|_| form())
-    };
-    let (first, last) = (number(a)?, number(b)?);
-    if first > last {
-        return Err(format!("the range {{{inside}}} runs backwards"));
-    }
-    let too_many = || format!("it stands for more than {MAX_EXPANSION} servers");
-    if (last - first) as usize >= MAX_EXPANSION {
-        return Err(too_many());
-    }
-    let width = if a.starts_with('0') && a.len() > 1 { a.len() } else { 0 };
-    let rest = expand_ranges(&pattern[close + 1..])?;
-    if rest.len().saturating_mul((last - first) as usize + 1) > MAX_EXPANSION {
-        return Err(too_many());
-    }
-    let head = &pattern[..open];
-    Ok((first..=last).flat_map(|n| rest.iter().map(move |r| format!("{head}{n:0width$}{r}"))).collect())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod compare;
 pub mod cycles;
 pub mod expect;
 pub mod fall;
+pub mod guard;
 pub mod judge;
 pub mod least_squares;
 pub mod limit_model;

@@ -30,6 +30,8 @@ pub const ENV_FORMAT: &str = "plimsoll.env/1";
 pub const AGENT_LOST: &str = "agent lost";
 /// How a run ended that its budget of money ended.
 pub const COST_BUDGET: &str = "cost budget";
+/// How a run ended that a guard ended (`--abort-if`).
+pub const GUARD: &str = "guard";
 /// Lines that another tool printed, of an imported run.
 const IMPORTED: &str = "imported.json";
 /// Of `seal.json`.

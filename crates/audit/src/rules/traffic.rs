@@ -1,5 +1,7 @@
 //! What redundancy makes of the clients' bytes on links and drives, all services on the same nodes; headers come on top.
 
+use plimsoll_model::cluster::traffic::{ClusterEngine, DataSpread};
+
 use super::of_table;
 use crate::AuditError;
 use crate::facts::{AuditFacts, EngineFact, LimitFact, OpFact, TrafficFact, figure};
@@ -32,18 +34,17 @@ fn of_node(t: &TrafficFact, place: &str, rate: f64) -> Result<NodeTraffic, Audit
     if !(n >= 1.0 && n.is_finite() && sound(t.k) && sound(t.m) && sound(t.replicas)) {
         return Err(AuditError::new(place, "nodes, k, m and replicas are 1 or more", "Correct the number."));
     }
-    let others = (n - 1.0) / n;
-    let (between, drives) = match (t.engine, t.op, t.k.zip(t.m), t.replicas) {
-        (EngineFact::Minio, OpFact::Put, Some((k, m)), None) => {
-            (payload * (k + m) / k * others, payload * (k + m) / k)
-        }
-        (EngineFact::Minio, OpFact::Get, Some(_), None) => (payload * others, payload),
-        (EngineFact::Ceph, OpFact::Put, Some((k, m)), None) => {
-            (payload * (others + (k + m - 1.0) / k), payload * (k + m) / k)
-        }
-        (EngineFact::Ceph, OpFact::Get, Some((k, _)), None) => (payload * (others + (k - 1.0) / k), payload),
-        (EngineFact::Ceph, OpFact::Put, None, Some(r)) => (payload * (others + r - 1.0), payload * r),
-        (EngineFact::Ceph, OpFact::Get, None, Some(_)) => (payload * others, payload),
+    let spread = |data: f64, parity: f64, is_copies: bool| {
+        let engine = match t.engine {
+            EngineFact::Minio => ClusterEngine::Minio,
+            EngineFact::Ceph => ClusterEngine::Ceph,
+        };
+        let s = DataSpread { engine, nodes: n, data, parity, is_copies };
+        if t.op == OpFact::Put { s.put() } else { s.get() }
+    };
+    let made = match (t.engine, t.k.zip(t.m), t.replicas) {
+        (_, Some((k, m)), None) => spread(k, m, false),
+        (EngineFact::Ceph, None, Some(r)) => spread(1.0, r - 1.0, true),
         _ => {
             return Err(AuditError::new(
                 place,
@@ -52,6 +53,7 @@ fn of_node(t: &TrafficFact, place: &str, rate: f64) -> Result<NodeTraffic, Audit
             ));
         }
     };
+    let (between, drives) = (payload * made.between, payload * made.drives);
     let clients = if t.clients_inside { 0.0 } else { payload };
     Ok(NodeTraffic { payload, between, together: between + clients, drives })
 }

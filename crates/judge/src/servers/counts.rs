@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_model::observed::{ServerQuantity as Q, is_drive};
 use plimsoll_model::summary::servers::{DaemonUse, RequestCount};
 use plimsoll_model::{OpKind, SeriesCounts};
 use plimsoll_store::{RunData, StageData, SubjectSteps};
 
 use super::SeenWindow;
-use super::resources::is_drive;
+use super::traffic::rate;
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -163,24 +163,13 @@ fn kind_of(daemon: &str) -> &str {
 /// What the drives of all observed hosts read, or wrote, bytes a second.
 pub fn drives(subjects: &[SubjectSteps<'_>], read: bool) -> Option<f64> {
     let quantity = if read { Q::DiskReadBytes } else { Q::DiskWriteBytes };
-    let of = |s: &SubjectSteps<'_>| {
-        let bytes = |x: &plimsoll_store::ServerStep<'_>| {
-            x.deltas(quantity).filter(|(d, _)| is_drive(d)).map(|(_, v)| v).reduce(|a, b| a + b)
-        };
-        let all: Vec<(f64, f64)> = s.steps.iter().filter_map(|x| Some((x.seconds(), bytes(x)?))).collect();
-        let seconds: f64 = all.iter().map(|(s, _)| s).sum();
-        (seconds > 0.0).then(|| all.iter().map(|(_, b)| b).sum::<f64>() / seconds)
+    let bytes = |x: &plimsoll_store::ServerStep<'_>| {
+        x.deltas(quantity).filter(|(d, _)| is_drive(d)).map(|(_, v)| v).reduce(|a, b| a + b)
     };
-    subjects.iter().filter(|s| s.daemon.is_empty()).filter_map(of).reduce(|a, b| a + b)
+    subjects.iter().filter(|s| s.daemon.is_empty()).filter_map(|s| rate(s, bytes)).reduce(|a, b| a + b)
 }
 
 /// What servers sent to each other, bytes a second.
 pub fn internode(subjects: &[SubjectSteps<'_>]) -> Option<f64> {
-    let of = |s: &SubjectSteps<'_>| {
-        let all: Vec<(f64, f64)> =
-            s.steps.iter().filter_map(|x| Some((x.seconds(), x.total(Q::InternodeSentBytes)?))).collect();
-        let seconds: f64 = all.iter().map(|(s, _)| s).sum();
-        (seconds > 0.0).then(|| all.iter().map(|(_, b)| b).sum::<f64>() / seconds)
-    };
-    subjects.iter().filter_map(of).reduce(|a, b| a + b)
+    subjects.iter().filter_map(|s| rate(s, |x| x.total(Q::InternodeSentBytes))).reduce(|a, b| a + b)
 }

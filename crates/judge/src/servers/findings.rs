@@ -1,7 +1,9 @@
 //! What is said of the sources themselves, and of servers' counts beside ours.
 
-use plimsoll_model::summary::servers::{RequestCount, ResourceUse, ServersSummary};
+use plimsoll_model::plan::SizeDist;
+use plimsoll_model::summary::servers::{RequestCount, ResourceUse, ServersLimit, ServersSummary};
 use plimsoll_model::{Finding, Level};
+use plimsoll_stats::claims::SERVERS_LIMIT;
 use plimsoll_store::{ObservedSource, RunData};
 
 use super::SeenWindow;
@@ -111,6 +113,86 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
         out.extend(hot_spots(&w.resources));
     }
     out
+}
+
+/// From this size of objects on, and over such a time, what drives take is judged and not only shown: of smaller ones metadata, and of shorter
+/// times what is written later, are a part of it.
+const JUDGED_BYTES: u64 = 64 << 20;
+const JUDGED_S: f64 = 60.0;
+/// How far what drives take may be from the arithmetic.
+const AMPLIFIED: f64 = 0.03;
+/// Bytes of heads of a request and its answer that a server may count: measured below 1.5 KiB for a signed PUT.
+const HEADS_BYTES: f64 = 2048.0;
+
+/// What redundancy does not explain, and what others moved.
+pub fn of_traffic(data: &RunData, servers: &ServersSummary) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for w in &servers.windows {
+        let seconds = (w.end_s - w.start_s).max(f64::MIN_POSITIVE);
+        let ours = w.clients_read_per_s + w.clients_wrote_per_s;
+        let heads = HEADS_BYTES * w.requests.iter().map(|r| r.ours.max(r.servers)).sum::<f64>() / seconds;
+        if let Some(others) =
+            w.others_per_s.filter(|o| *o > heads + LEAST_READ_PER_S && *o > NEIGHBOURS * ours)
+        {
+            let text = format!(
+                "The servers moved {:.1} MB/s with clients and we {:.1} MB/s of it: {:.1} MB/s are of others.",
+                (ours + others) / 1e6,
+                ours / 1e6,
+                others / 1e6
+            );
+            let mut f = Finding::new("F97", "bytes_of_others", Level::Qualified, text);
+            (f.measured, f.threshold) = (Some(others / ours.max(1.0)), Some(NEIGHBOURS));
+            out.push(f);
+        }
+        let large = data.stages.iter().find(|s| s.index == w.stage).is_some_and(|s| {
+            s.spec.workloads.iter().all(|w| matches!(w.size, SizeDist::Fixed(size) if size.0 >= JUDGED_BYTES))
+        });
+        if !large || seconds < JUDGED_S {
+            continue;
+        }
+        let written = w.traffic.iter().find(|t| t.what == "written to drives");
+        if let Some((measured, expected)) = written.and_then(|t| t.per_byte.zip(t.expected))
+            && (measured / expected - 1.0).abs() > AMPLIFIED
+        {
+            let off = 100.0 * (measured / expected - 1.0);
+            let text = format!(
+                "For each byte that clients wrote {measured:.2} bytes went to the drives, and redundancy makes {expected:.2} of it: {off:+.0} %. \
+                 Metadata, work in the background, others, or what is written later may be the rest."
+            );
+            let mut f = Finding::new("F96", "amplification_off", Level::Info, text);
+            (f.measured, f.threshold) = (Some(measured / expected), Some(1.0 + AMPLIFIED));
+            out.push(f);
+        }
+    }
+    out
+}
+
+/// What was the limit: one finding, or where stages had different ones, one for each that is different.
+pub fn of_limits(servers: &ServersSummary) -> Vec<Finding> {
+    const MOST: usize = 4;
+    let mut seen: Vec<(&ServersLimit, Vec<u32>)> = Vec::new();
+    for (limit, stage) in servers.windows.iter().filter_map(|w| Some((w.limit.as_ref()?, w.stage))) {
+        let same = |(l, _): &&mut (&ServersLimit, Vec<u32>)| {
+            (&l.verdict, &l.resource) == (&limit.verdict, &limit.resource) && l.at_ceiling == limit.at_ceiling
+        };
+        match seen.iter_mut().find(same) {
+            Some((_, stages)) => stages.push(stage),
+            None => seen.push((limit, vec![stage])),
+        }
+    }
+    let several = seen.len() > 1;
+    let finding = |(limit, stages): (&ServersLimit, Vec<u32>)| {
+        let of = match (several, &stages[..]) {
+            (false, _) => String::new(),
+            (true, [one]) => format!("Stage {}: ", one + 1),
+            (true, [first, ..]) => format!("Stage {} and {} more: ", first + 1, stages.len() - 1),
+            (true, []) => String::new(),
+        };
+        let mut f = Finding::new("F95", SERVERS_LIMIT, Level::Info, format!("{of}{}", limit.text));
+        f.measured = Some(limit.share);
+        f
+    };
+    seen.into_iter().take(MOST).map(finding).collect()
 }
 
 /// The server's count against ours.

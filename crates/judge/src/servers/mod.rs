@@ -3,15 +3,19 @@
 
 mod counts;
 mod findings;
+mod limit;
 mod resources;
 mod rest;
 #[cfg(test)]
 mod tests;
+mod traffic;
+#[cfg(test)]
+mod truths;
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::Finding;
-use plimsoll_model::summary::servers::{ServersSummary, ServersWindow, SourceSummary};
+use plimsoll_model::summary::servers::{ResourceUse, ServersSummary, ServersWindow, SourceSummary};
+use plimsoll_model::{Cluster, Finding};
 use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
@@ -42,22 +46,40 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let windows = windows(data, totals);
     let mut servers = ServersSummary {
         sources: data.observed.iter().map(source).collect(),
-        windows: windows.iter().filter_map(|w| summary_of(data, w)).collect(),
-        not_observed: Vec::new(),
+        windows: Vec::new(),
+        not_observed: not_observed(data, &windows),
     };
-    servers.not_observed = not_observed(&windows);
+    let not_observed = servers.not_observed.clone();
+    servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed)).collect();
     let mut found = findings::of_sources(data, &windows);
     found.extend(rest::findings(data, &windows));
     found.extend(findings::of_windows(&servers));
+    found.extend(findings::of_traffic(data, &servers));
+    found.extend(findings::of_limits(&servers));
     Some((servers, found))
 }
 
 /// Servers' resources as candidates for the bottleneck: of each kind the fullest, by the names of all that are at their ceiling.
 pub fn candidates(data: &RunData, totals: &[Totals]) -> Vec<Observed> {
-    let here = data.plan.targets.values().any(super::seen::is_loopback);
     let all: Vec<SeenResource> =
-        windows(data, totals).iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
-    resources::candidates(&all, here)
+        windows(data, totals).iter().flat_map(|w| resources::of_window(&w.subjects, cluster(data))).collect();
+    resources::candidates(&all, is_here(data))
+}
+
+/// How full the resources of observed hosts were, over all of these readings: for whoever looks while a run goes on.
+pub fn server_resources(sources: &[ObservedSource], cluster: Option<&Cluster>) -> Vec<ResourceUse> {
+    let steps = server_steps(sources, 0, u64::MAX);
+    resources::of_window(&steps, cluster).into_iter().map(|s| s.used).collect()
+}
+
+/// What the run was told that the servers are made of.
+fn cluster(data: &RunData) -> Option<&Cluster> {
+    data.plan.options.cluster.as_deref()
+}
+
+/// The servers are on this machine.
+fn is_here(data: &RunData) -> bool {
+    data.plan.targets.values().any(super::seen::is_loopback)
 }
 
 fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
@@ -69,13 +91,15 @@ fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
     totals.iter().filter_map(seen).collect()
 }
 
-fn summary_of(data: &RunData, w: &SeenWindow<'_>) -> Option<ServersWindow> {
+fn summary_of(data: &RunData, w: &SeenWindow<'_>, not_observed: &[String]) -> Option<ServersWindow> {
     let (from_ns, to_ns) = w.span()?;
     let seconds = to_ns.saturating_sub(from_ns) as f64 / 1e9;
     let moved = counts::Moved::between(data, w.stage, from_ns, to_ns);
-    let mut resources: Vec<_> = resources::of_window(&w.subjects).into_iter().map(|s| s.used).collect();
+    let seen = resources::of_window(&w.subjects, cluster(data));
+    let limit = limit::of_window(&seen, is_here(data), not_observed);
+    let mut resources: Vec<_> = seen.into_iter().map(|s| s.used).collect();
     resources.sort_by(|a, b| b.share.unwrap_or(-1.0).total_cmp(&a.share.unwrap_or(-1.0)));
-    Some(ServersWindow {
+    let mut out = ServersWindow {
         stage: w.stage.index,
         start_s: from_ns as f64 / 1e9,
         end_s: to_ns as f64 / 1e9,
@@ -87,7 +111,12 @@ fn summary_of(data: &RunData, w: &SeenWindow<'_>) -> Option<ServersWindow> {
         drives_read_per_s: counts::drives(&w.subjects, true),
         drives_wrote_per_s: counts::drives(&w.subjects, false),
         internode_per_s: counts::internode(&w.subjects),
-    })
+        traffic: Vec::new(),
+        others_per_s: traffic::of_others(&w.subjects, (moved.read + moved.written) / seconds),
+        limit,
+    };
+    out.traffic = traffic::of_window(data, w, &out);
+    Some(out)
 }
 
 fn source(s: &ObservedSource) -> SourceSummary {
@@ -111,8 +140,9 @@ fn source(s: &ObservedSource) -> SourceSummary {
 }
 
 /// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
-fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
-    let seen: Vec<SeenResource> = windows.iter().flat_map(|w| resources::of_window(&w.subjects)).collect();
+fn not_observed(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<String> {
+    let seen: Vec<SeenResource> =
+        windows.iter().flat_map(|w| resources::of_window(&w.subjects, cluster(data))).collect();
     let mut out = Vec::new();
     for (kind, words) in resources::KINDS {
         let of_kind = || seen.iter().filter(|s| s.used.resource == kind);

@@ -2,10 +2,15 @@
 //!
 //! A resource is at its ceiling where it was so in half of the time, and nothing contradicts that something waited for it: a drive that
 //! is always busy with one request at a time may have much more to give, and so has a processor for which no task waited.
+//!
+//! What a line carries, a quota allows or a drive was measured to give is known from `cluster.toml` where it says so: an exporter does not
+//! know of a shaper in front of its interface.
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_model::Cluster;
+use plimsoll_model::cluster::ClusterNode;
+use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::summary::servers::ResourceUse;
 use plimsoll_stats::attribution::{Candidate, Observed};
 use plimsoll_store::{ServerStep, SubjectSteps};
@@ -17,6 +22,10 @@ pub const KINDS: [(&str, &str); 4] = [
     ("network out", "the servers' network interfaces, out"),
     ("drive", "the servers' drives"),
 ];
+const CPU: usize = 0;
+const NET_IN: usize = 1;
+const NET_OUT: usize = 2;
+const DRIVE: usize = 3;
 
 /// Share of the time above the threshold from which on a resource is at its ceiling: as for the client's (stats/attribution).
 pub const HALF: f64 = 0.5;
@@ -24,12 +33,11 @@ pub const HALF: f64 = 0.5;
 const CPU_WAITED: f64 = 0.05;
 /// Requests at a drive, its own queue included, from which on others waited: one at a time is never one too many.
 const DRIVE_WAITED: f64 = 1.5;
+/// A quota below this part of the CPUs that a host shows is one.
+const QUOTA: f64 = 0.99;
 
-/// Interfaces that carry nothing by themselves: what goes through them is counted again where it goes out.
-const NO_NICS: [&str; 12] =
-    ["lo", "veth", "br-", "virbr", "docker", "cni", "flannel", "cali", "ifb", "dummy", "tun", "tap"];
-/// Devices whose work their members count again, or that are none.
-const NO_DRIVES: [&str; 7] = ["dm-", "md", "loop", "ram", "zram", "sr", "fd"];
+/// Who says what a ceiling is, where it is not the exporter.
+const OF_CLUSTER: &str = "cluster.toml";
 
 /// A resource in a window, with its share at each step: (seconds, share).
 #[derive(Debug, Clone, PartialEq)]
@@ -40,9 +48,10 @@ pub struct SeenResource {
 
 impl SeenResource {
     pub fn candidate(&self) -> Candidate {
-        match self.used.resource.as_str() {
-            "cpu" => Candidate::ServerCpu,
-            "drive" => Candidate::ServerDisk,
+        match (self.used.resource.as_str(), self.used.unit.as_str()) {
+            ("cpu", _) => Candidate::ServerCpu,
+            ("drive", "B/s") => Candidate::ServerDiskRate,
+            ("drive", _) => Candidate::ServerDisk,
             _ => Candidate::ServerNic,
         }
     }
@@ -60,104 +69,198 @@ impl SeenResource {
     }
 }
 
-/// All resources of hosts.
-pub fn of_window(subjects: &[SubjectSteps<'_>]) -> Vec<SeenResource> {
-    let hosts = subjects.iter().filter(|s| s.daemon.is_empty() && !s.host.is_empty());
-    hosts.flat_map(of_host).collect()
+/// All resources of hosts, and of daemons those that only they tell of.
+pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Vec<SeenResource> {
+    let mut by_host: BTreeMap<&str, Vec<&SubjectSteps<'_>>> = BTreeMap::new();
+    for s in subjects.iter().filter(|s| !s.host.is_empty()) {
+        by_host.entry(s.host).or_default().push(s);
+    }
+    let of_host = |(host, subjects): (&str, Vec<&SubjectSteps<'_>>)| {
+        let node = cluster.and_then(|c| c.node_of(host));
+        let mut all = AllMeasured::default();
+        for step in subjects.iter().filter(|s| s.daemon.is_empty()).flat_map(|s| &s.steps) {
+            if step.seconds() > 0.0 {
+                all.cpu(step);
+                all.nics(step, node);
+                all.drives(step, node);
+            }
+        }
+        let daemons: Vec<&SubjectSteps<'_>> = subjects.into_iter().filter(|s| !s.daemon.is_empty()).collect();
+        if let Some(node) = node {
+            all.of_quota(&daemons, node);
+            all.nic_of_daemons(&daemons, node);
+        }
+        all.seen(host)
+    };
+    by_host.into_iter().flat_map(of_host).collect()
 }
 
-pub fn is_drive(device: &str) -> bool {
-    !NO_DRIVES.iter().any(|n| device.starts_with(n))
-}
-
-fn is_nic(name: &str) -> bool {
-    // A port of a bond is one; the bond itself has their sum and no line of its own.
-    !NO_NICS.iter().any(|n| name.starts_with(n)) && !name.contains('.')
-}
-
-/// What was measured of one resource: (seconds, reached), its ceiling, and where it can be told whether it was waited for.
+/// What was measured of one resource: (seconds, reached, share of the ceiling), its ceiling, and where it can be told whether it was
+/// waited for.
 #[derive(Default)]
 struct Measured {
-    steps: Vec<(f64, f64)>,
+    steps: Vec<(f64, f64, Option<f64>)>,
     ceiling: Option<f64>,
+    unit: &'static str,
+    ceiling_of: &'static str,
     waited: Vec<(f64, bool)>,
 }
 
-fn of_host(s: &SubjectSteps<'_>) -> Vec<SeenResource> {
-    let mut all: BTreeMap<(usize, &str), Measured> = BTreeMap::new();
-    for step in s.steps.iter().filter(|s| s.seconds() > 0.0) {
-        cpu(&mut all, step);
-        nics(&mut all, step);
-        drives(&mut all, step);
+impl Measured {
+    /// A step of so many seconds, at a ceiling that is the same throughout.
+    fn add(&mut self, seconds: f64, reached: f64) {
+        self.steps.push((seconds, reached, None));
     }
-    all.into_iter().map(|((kind, device), m)| seen(s.host, KINDS[kind].0, device, &m)).collect()
 }
 
-fn cpu<'a>(all: &mut BTreeMap<(usize, &'a str), Measured>, step: &ServerStep<'a>) {
-    let sum = |of: &[Q]| of.iter().filter_map(|q| step.total(*q)).sum::<f64>();
-    // What a hypervisor gave to others cannot be used either.
-    let used = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
-    let all_s = used + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
-    if all_s <= 0.0 {
-        return;
-    }
-    let cpus = step.labels(Q::CpuIdleS).count() as f64;
-    let m = all.entry((0, "")).or_default();
-    // Of the time that the CPUs counted themselves: a reading's own time is off by the way to it.
-    m.steps.push((step.seconds(), used / all_s * cpus));
-    m.ceiling = Some(cpus);
-    let waited = step.delta(Q::PsiCpuS, "").map(|s| s / step.seconds() >= CPU_WAITED);
-    m.waited.extend(waited.map(|w| (step.seconds(), w)));
-}
+/// Of one host, by kind and device.
+#[derive(Default)]
+struct AllMeasured<'a>(BTreeMap<(usize, &'a str), Measured>);
 
-fn nics<'a>(all: &mut BTreeMap<(usize, &'a str), Measured>, step: &ServerStep<'a>) {
-    for (kind, quantity) in [(1, Q::NicRxBytes), (2, Q::NicTxBytes)] {
-        for (nic, bytes) in step.deltas(quantity).filter(|(n, _)| is_nic(n)) {
-            let m = all.entry((kind, nic)).or_default();
-            m.steps.push((step.seconds(), bytes / step.seconds()));
-            // A virtual interface says -1, or 0.
-            m.ceiling = step.gauge(Q::NicSpeedBytesPerS, nic).filter(|s| *s > 0.0).or(m.ceiling);
+impl<'a> AllMeasured<'a> {
+    fn of(&mut self, kind: usize, device: &'a str, unit: &'static str) -> &mut Measured {
+        let m = self.0.entry((kind, device)).or_default();
+        m.unit = unit;
+        m
+    }
+
+    fn cpu(&mut self, step: &ServerStep<'a>) {
+        let sum = |of: &[Q]| of.iter().filter_map(|q| step.total(*q)).sum::<f64>();
+        // What a hypervisor gave to others cannot be used either.
+        let used = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
+        let all_s = used + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
+        if all_s <= 0.0 {
+            return;
+        }
+        let cpus = step.labels(Q::CpuIdleS).count() as f64;
+        let m = self.of(CPU, "", "cores");
+        // Of the time that the CPUs counted themselves: a reading's own time is off by the way to it.
+        m.add(step.seconds(), used / all_s * cpus);
+        m.ceiling = Some(cpus);
+        let waited = step.delta(Q::PsiCpuS, "").map(|s| s / step.seconds() >= CPU_WAITED);
+        m.waited.extend(waited.map(|w| (step.seconds(), w)));
+    }
+
+    /// An interface that the cluster file names is one, whatever its name looks like.
+    fn nics(&mut self, step: &ServerStep<'a>, node: Option<&ClusterNode>) {
+        for (kind, quantity) in [(NET_IN, Q::NicRxBytes), (NET_OUT, Q::NicTxBytes)] {
+            let names: Vec<&str> = step.labels(quantity).map(|(n, _)| n).collect();
+            let only = |nic: &str| {
+                let alone = names.iter().filter(|n| is_nic(n)).count() == 1 && is_nic(nic);
+                node.and_then(ClusterNode::only_nic).filter(|n| n.name.is_none() && alone)
+            };
+            for (nic, bytes) in step.deltas(quantity) {
+                let described = node.and_then(|n| n.nic(nic)).or_else(|| only(nic));
+                if !is_nic(nic) && described.is_none() {
+                    continue;
+                }
+                let known = described.and_then(|n| if kind == NET_IN { n.most_in() } else { n.most_out() });
+                // A virtual interface says -1, or 0.
+                let speed = step.gauge(Q::NicSpeedBytesPerS, nic).filter(|s| *s > 0.0);
+                let m = self.of(kind, nic, "B/s");
+                m.add(step.seconds(), bytes / step.seconds());
+                m.ceiling_of = if known.is_some() { OF_CLUSTER } else { "" };
+                m.ceiling = known.or(speed).or(m.ceiling);
+            }
         }
     }
-}
 
-fn drives<'a>(all: &mut BTreeMap<(usize, &'a str), Measured>, step: &ServerStep<'a>) {
-    for (device, busy) in step.deltas(Q::DiskBusyS).filter(|(d, _)| is_drive(d)) {
-        let m = all.entry((3, device)).or_default();
-        m.steps.push((step.seconds(), (busy / step.seconds()).min(1.0)));
-        m.ceiling = Some(1.0);
-        let queue = step.delta(Q::DiskQueueS, device).map(|q| q / step.seconds() >= DRIVE_WAITED);
-        m.waited.extend(queue.map(|w| (step.seconds(), w)));
+    /// By bytes where it is known what the drive gives, else by the time with a request in flight.
+    fn drives(&mut self, step: &ServerStep<'a>, node: Option<&ClusterNode>) {
+        for (device, busy) in step.deltas(Q::DiskBusyS).filter(|(d, _)| is_drive(d)) {
+            let seconds = step.seconds();
+            let per_s = |q| step.delta(q, device).map(|b| b / seconds);
+            let bytes = per_s(Q::DiskReadBytes).zip(per_s(Q::DiskWriteBytes));
+            let known = node.and_then(|n| n.drive(device)).map(|d| (d.read, d.write));
+            if let Some((Some(most_read), Some(most_write))) = known {
+                if let Some((read, write)) = bytes {
+                    // At the mix of that step: all time for reads would give the one, all time for writes the other.
+                    let m = self.of(DRIVE, device, "B/s");
+                    m.steps.push((seconds, read + write, Some(read / most_read.0 + write / most_write.0)));
+                    m.ceiling_of = OF_CLUSTER;
+                }
+                continue;
+            }
+            let queue = step.delta(Q::DiskQueueS, device).map(|q| q / seconds >= DRIVE_WAITED);
+            let m = self.of(DRIVE, device, "busy");
+            m.add(seconds, (busy / seconds).min(1.0));
+            m.ceiling = Some(1.0);
+            m.waited.extend(queue.map(|w| (seconds, w)));
+        }
+    }
+
+    /// Daemons that may use less than what the host shows, or of whose host nobody tells.
+    fn of_quota(&mut self, daemons: &[&SubjectSteps<'a>], node: &ClusterNode) {
+        let shown = self.0.get(&(CPU, "")).and_then(|m| m.ceiling);
+        let Some(quota) = node.cpus.filter(|q| shown.is_none_or(|all| *q < QUOTA * all)) else { return };
+        for d in daemons.iter().filter(|d| !d.daemon.ends_with("exporter")) {
+            for step in d.steps.iter().filter(|s| s.seconds() > 0.0) {
+                let Some(used) = step.delta(Q::ProcessCpuS, "") else { continue };
+                let m = self.of(CPU, d.daemon, "cores");
+                m.add(step.seconds(), used / step.seconds());
+                (m.ceiling, m.ceiling_of) = (Some(quota), OF_CLUSTER);
+            }
+        }
+    }
+
+    /// What the servers count themselves, where no exporter tells of an interface: payload and heads of requests, without those of frames.
+    fn nic_of_daemons(&mut self, daemons: &[&SubjectSteps<'a>], node: &ClusterNode) {
+        let Some(nic) = node.only_nic().filter(|_| !self.0.keys().any(|(kind, _)| *kind == NET_IN)) else {
+            return;
+        };
+        let both = [
+            (NET_IN, Q::InternodeReceivedBytes, Q::ReceivedBytes, nic.most_in()),
+            (NET_OUT, Q::InternodeSentBytes, Q::SentBytes, nic.most_out()),
+        ];
+        for (kind, peers, clients, most) in both {
+            for d in daemons {
+                for step in d.steps.iter().filter(|s| s.seconds() > 0.0) {
+                    let (Some(peers), Some(clients)) = (step.total(peers), step.total(clients)) else {
+                        continue;
+                    };
+                    let m = self.of(kind, d.daemon, "B/s");
+                    m.add(step.seconds(), (peers + clients) / step.seconds());
+                    (m.ceiling, m.ceiling_of) = (most, OF_CLUSTER);
+                }
+            }
+        }
+    }
+
+    fn seen(self, host: &str) -> Vec<SeenResource> {
+        self.0.into_iter().map(|((kind, device), m)| seen(host, KINDS[kind].0, device, &m)).collect()
     }
 }
 
 fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource {
-    let unit = match resource {
-        "cpu" => "cores",
-        "drive" => "busy",
-        _ => "B/s",
+    let seconds: f64 = m.steps.iter().map(|(s, ..)| s).sum();
+    let mean = |of: &dyn Fn(&(f64, f64, Option<f64>)) -> Option<f64>| {
+        let sum: Option<f64> = m.steps.iter().map(|x| Some(x.0 * of(x)?)).sum();
+        sum.map(|s| s / seconds.max(f64::MIN_POSITIVE))
     };
-    let seconds: f64 = m.steps.iter().map(|(s, _)| s).sum();
-    let reached = m.steps.iter().map(|(s, v)| s * v).sum::<f64>() / seconds.max(f64::MIN_POSITIVE);
-    let shares: Vec<(f64, f64)> =
-        m.ceiling.map_or_else(Vec::new, |c| m.steps.iter().map(|(s, v)| (*s, v / c)).collect());
+    let reached = mean(&|x| Some(x.1)).unwrap_or(0.0);
+    let share_of = |x: &(f64, f64, Option<f64>)| x.2.or_else(|| Some(x.1 / m.ceiling?));
+    let share = mean(&share_of);
+    // Of a mix the ceiling is what this mix would give.
+    let ceiling = m.ceiling.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
+    let steps: Vec<(f64, f64)> = m.steps.iter().filter_map(|x| Some((x.0, share_of(x)?))).collect();
     let used = ResourceUse {
         resource: resource.into(),
         host: host.into(),
         device: device.into(),
         reached,
-        ceiling: m.ceiling,
-        unit: unit.into(),
-        share: m.ceiling.map(|c| reached / c),
+        ceiling,
+        unit: m.unit.into(),
+        ceiling_of: m.ceiling_of.into(),
+        share,
         ..ResourceUse::default()
     };
-    let mut seen = SeenResource { used, steps: shares };
+    let mut seen = SeenResource { used, steps };
     let threshold = seen.candidate().threshold();
     let above: f64 = seen.steps.iter().filter(|(_, v)| *v >= threshold).map(|(s, _)| s).sum();
     let waited: f64 = m.waited.iter().filter(|(_, w)| *w).map(|(s, _)| s).sum();
     let looked: f64 = m.waited.iter().map(|(s, _)| s).sum();
     seen.used.threshold = threshold;
-    seen.used.time_above = m.ceiling.map(|_| above / seconds.max(f64::MIN_POSITIVE));
+    seen.used.time_above = seen.used.share.map(|_| above / seconds.max(f64::MIN_POSITIVE));
     seen.used.waited_for = (looked > 0.0).then_some(waited / looked >= HALF);
     seen.used.verdict = match (seen.used.time_above, seen.at_ceiling()) {
         (None, _) => "ceiling not known",
@@ -169,14 +272,18 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
     seen
 }
 
+/// On this machine its processors are a candidate already, shared with the client; a quota of a server's own is not.
+pub fn is_shared(s: &SeenResource, here: bool) -> bool {
+    here && s.used.resource == "cpu" && s.used.device.is_empty()
+}
+
 /// Of each kind those at their ceiling by name, or the fullest. What is busy and not waited for is no candidate.
 pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
     let mut out = Vec::new();
     for (kind, _) in KINDS {
-        // On this machine its processors are a candidate already, shared with the client.
         let of_kind: Vec<&SeenResource> = all
             .iter()
-            .filter(|s| s.used.resource == kind && !s.steps.is_empty() && !(here && kind == "cpu"))
+            .filter(|s| s.used.resource == kind && !s.steps.is_empty() && !is_shared(s, here))
             .filter(|s| s.at_ceiling() || s.used.time_above.is_some_and(|t| t < HALF))
             .collect();
         let full: Vec<&SeenResource> = of_kind.iter().copied().filter(|s| s.at_ceiling()).collect();
@@ -196,7 +303,7 @@ pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
 }
 
 /// `eth0 of s1, out: 1 of 4`.
-fn in_words(kind: &str, full: &[&SeenResource], fullest: &SeenResource, all: usize) -> String {
+pub fn in_words(kind: &str, full: &[&SeenResource], fullest: &SeenResource, all: usize) -> String {
     let way = kind.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
     let mut names: Vec<String> = full.iter().map(|s| s.name()).collect();
     names.sort();

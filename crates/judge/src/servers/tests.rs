@@ -64,7 +64,7 @@ fn sources(hosts: &[Host]) -> Vec<ObservedSource> {
 /// What is suspected, by candidate, and the words.
 fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
     let sources = sources(hosts);
-    let seen: Vec<SeenResource> = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    let seen: Vec<SeenResource> = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
     attribute(&resources::candidates(&seen, false))
         .suspects
         .into_iter()
@@ -74,7 +74,7 @@ fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
 
 fn verdicts(hosts: &[Host]) -> BTreeMap<(String, String), String> {
     let sources = sources(hosts);
-    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
     seen.into_iter().map(|s| ((s.used.resource, s.used.host), s.used.verdict)).collect()
 }
 
@@ -122,7 +122,7 @@ fn none_two_at_once_and_the_binding_one_unobserved() {
 #[test]
 fn virtual_devices_do_not_count_twice() {
     let sources = sources(&[IDLE]);
-    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S));
+    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
     let names: Vec<String> = seen.iter().map(SeenResource::name).collect();
     assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
     assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));

@@ -2,6 +2,7 @@
 
 use super::{ControllerSpec, PLAN_VERSION, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
 use crate::OpKind;
+use crate::cluster::ClusterError;
 use crate::units::Size;
 
 /// Why a plan cannot be run.
@@ -21,6 +22,15 @@ pub(super) fn invalid(
     remedy: impl Into<String>,
 ) -> PlanError {
     PlanError::Invalid { place: place.into(), problem: problem.into(), remedy: remedy.into() }
+}
+
+fn in_plan(e: ClusterError) -> PlanError {
+    match e {
+        ClusterError::Syntax(text) => PlanError::Syntax(text),
+        ClusterError::Invalid { place, problem, remedy } => {
+            invalid(format!("options.cluster, {place}"), problem, remedy)
+        }
+    }
 }
 
 impl Plan {
@@ -88,9 +98,13 @@ impl Plan {
         if let Some(cost) = &self.options.cost {
             cost.check().map_err(|e| invalid(format!("options.cost.{}", e.place), e.problem, e.remedy))?;
         }
+        if let Some(cluster) = &self.options.cluster {
+            cluster.check().map_err(in_plan)?;
+        }
         self.check_secrets()?;
         self.check_bounds()?;
         self.check_observe()?;
+        self.check_guards()?;
         self.check_existing()?;
         self.check_volumes()?;
         for (i, stage) in self.stages.iter().enumerate() {

@@ -37,6 +37,8 @@ pub enum ObserveMake {
     Metrics,
     /// An existing Prometheus: what it has scraped. The URL's query is a selector.
     Prometheus,
+    /// /proc of a host, over ssh: nothing is installed there. In place of a URL: `root@s{1...4}`.
+    Ssh,
 }
 
 impl ObserveMake {
@@ -49,12 +51,13 @@ impl ObserveMake {
             Self::Ceph => "ceph",
             Self::Metrics => "metrics",
             Self::Prometheus => "prometheus",
+            Self::Ssh => "ssh",
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Node, Self::Process, Self::Minio, Self::Ceph, Self::Metrics, Self::Prometheus];
+    pub const ALL: [Self; 7] =
+        [Self::Node, Self::Process, Self::Minio, Self::Ceph, Self::Metrics, Self::Prometheus, Self::Ssh];
 }
 
 /// A source of metrics, or several with one pattern.
@@ -63,7 +66,7 @@ impl ObserveMake {
 pub struct ObserveSpec {
     /// What it is.
     pub make: ObserveMake,
-    /// `http://HOST:PORT/PATH`; `{1...4}` stands for four of them. Without a path, the make's usual one.
+    /// `http://HOST:PORT/PATH`; `{1...4}` stands for four of them. Without a path, the make's usual one. Of ssh: `[USER@]HOST[:PORT]`.
     pub url: String,
     /// Environment variable with the bearer token. Absent: none, or for MinIO one that is made of the run's own keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,6 +77,9 @@ pub struct ObserveSpec {
     /// Whom to trust for https. Absent: as for the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsSpec>,
+    /// Of ssh: its configuration file, in place of the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_config: Option<String>,
 }
 
 /// `node=http://s1:9100/metrics`.
@@ -86,7 +92,14 @@ impl FromStr for ObserveSpec {
         let (make, url) = text.split_once('=').ok_or_else(|| format!("it has no '=': {example}"))?;
         let make = ObserveMake::ALL.into_iter().find(|m| m.name() == make);
         let make = make.ok_or_else(|| format!("what stands before '=' is none of {makes}: {example}"))?;
-        let spec = Self { make, url: url.to_owned(), token_env: None, token_file: None, tls: None };
+        let spec = Self {
+            make,
+            url: url.to_owned(),
+            token_env: None,
+            token_file: None,
+            tls: None,
+            ssh_config: None,
+        };
         spec.problem().map_or(Ok(spec), Err)
     }
 }
@@ -99,6 +112,9 @@ impl ObserveSpec {
 
     /// What cannot be kept or sent.
     fn problem(&self) -> Option<String> {
+        if self.make == ObserveMake::Ssh {
+            return ssh_problem(&self.url);
+        }
         let (base, selector) = self.parts();
         if !base.starts_with("http://") && !base.starts_with("https://") {
             return Some("its URL begins with neither http:// nor https://".into());
@@ -115,6 +131,21 @@ impl ObserveSpec {
     }
 }
 
+/// What ssh would take for something else than a host.
+fn ssh_problem(host: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._@:{}".contains(c);
+    let bad = host.is_empty()
+        || host.len() > 300
+        || host.starts_with('-')
+        || host.contains("@-")
+        || !host.chars().all(plain)
+        || host.matches('@').count() > 1;
+    if bad {
+        return Some("behind ssh= stands no [USER@]HOST[:PORT], such as root@s{1...4}".into());
+    }
+    crate::pattern::expand_ranges(host).err()
+}
+
 impl Plan {
     /// How often each source is asked.
     pub fn observe_every(&self) -> Duration {
@@ -129,7 +160,7 @@ impl Plan {
         }
         for spec in &self.options.observe {
             if let Some(problem) = spec.problem() {
-                let remedy = "Write http://HOST:PORT or https://HOST:PORT/PATH; a token is named by token_env or token_file.";
+                let remedy = "Write http://HOST:PORT or https://HOST:PORT/PATH (of ssh [USER@]HOST[:PORT]); a token is named by token_env or token_file.";
                 return Err(invalid("options.observe", problem, remedy));
             }
         }
@@ -153,12 +184,17 @@ mod tests {
             (ObserveMake::Prometheus, ("http://p:9090", "instance=~\"s[1-4].*\""))
         );
         assert!("node=http://s{1...4}:9100/metrics".parse::<ObserveSpec>().is_ok());
+        assert!("ssh=root@s{1...4}:2222".parse::<ObserveSpec>().is_ok());
         for (bad, why) in [
             ("node", "no '='"),
             ("disk=http://s1", "none of node"),
             ("node=s1:9100", "neither http://"),
             ("node=http://user:hunter2@s1", "user name or password"),
             ("minio=http://s1?token=hunter2", "has a query"),
+            ("ssh=-oProxyCommand=x", "no [USER@]HOST"),
+            ("ssh=root@-x", "no [USER@]HOST"),
+            ("ssh=root@s1 id", "no [USER@]HOST"),
+            ("ssh=root@s{4...1}", "backwards"),
         ] {
             let e = bad.parse::<ObserveSpec>().unwrap_err();
             assert!(e.contains(why) && !e.contains("hunter2"), "{bad}: {e}");

@@ -65,6 +65,55 @@ pub struct ServersWindow {
     pub drives_wrote_per_s: Option<f64>,
     /// What servers sent to each other. Null: none says so.
     pub internode_per_s: Option<f64>,
+    /// Where the clients' bytes went beside, and what redundancy makes of them by arithmetic.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficUse>,
+    /// What clients other than ours moved: bytes at the servers less ours, a second. Null: the servers do not count bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_per_s: Option<f64>,
+    /// Which of the resources was the limit, as far as that was seen. Null: no ceiling is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<ServersLimit>,
+}
+
+/// One way that bytes go, beside what clients move.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TrafficUse {
+    /// `written to drives`, `read from drives`, `between servers` or `with clients`.
+    pub what: String,
+    /// Bytes a second.
+    pub per_s: f64,
+    /// For each byte that clients wrote, read, or moved. Null: not all nodes were observed.
+    pub per_byte: Option<f64>,
+    /// The same by arithmetic (`cluster.toml`). Null: the redundancy is not known.
+    pub expected: Option<f64>,
+    /// The least that it may be: servers that read their own shards first.
+    pub expected_least: Option<f64>,
+    /// Who counted: `drives`, `daemons`, `servers' own counters`, `interfaces of their own network`, `interfaces, less payload`.
+    pub counted_by: String,
+}
+
+/// What was at its ceiling, and what was not.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ServersLimit {
+    /// `one`, `several`, `none`.
+    pub verdict: String,
+    /// Kinds at their ceilings, each with the names of those that were: `network in: eth0 of s1 and 3 more: 4 of 4`.
+    pub at_ceiling: Vec<String>,
+    /// The resource kind that binds, where it is one: `cpu`, `network in`, `network out`, `drive`.
+    pub resource: String,
+    /// Mean part of the ceiling of all of that kind together; where none is at its ceiling, of the fullest kind.
+    pub share: f64,
+    /// How many of that kind there are.
+    pub of: u64,
+    /// What one of them can give, in `unit`; the mean.
+    pub ceiling: f64,
+    /// As of the resource.
+    pub unit: String,
+    /// For a person.
+    pub text: String,
 }
 
 /// How much of a resource was used.
@@ -83,6 +132,9 @@ pub struct ResourceUse {
     pub ceiling: Option<f64>,
     /// `cores`, `B/s`, or `busy` (share of the time).
     pub unit: String,
+    /// Who says what the ceiling is: empty, the exporter; else `cluster.toml`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ceiling_of: String,
     /// Mean part of the ceiling, 0 to 1.
     pub share: Option<f64>,
     /// Share of the time in which it was at or above the threshold.

@@ -1,13 +1,16 @@
 //! What holds for every run: seed, ring, labels, promises, and what is printed at the end.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll_model::Cluster;
 use plimsoll_model::plan::{ObserveSpec, PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec, TlsSpec};
 use plimsoll_model::units::Span;
 
 use super::{ArgsContext, CostArgs};
 use crate::ceiling;
+use crate::commands::plan_file::read_text;
 use crate::fault::Fault;
 use crate::values::{self, Cpus};
 
@@ -41,7 +44,8 @@ pub struct AboutArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ObserveArgs {
     /// Ask the servers what they do meanwhile: node, process, minio, ceph, metrics or prometheus, and where, for example
-    /// node=http://s{1...4}:9100; may be repeated. What does not answer is told and does not end the run
+    /// node=http://s{1...4}:9100; or ssh=root@s{1...4}, which reads /proc there; may be repeated. What does not answer is told
+    /// and does not end the run
     #[arg(long, value_name = "MAKE=URL", help_heading = OBSERVE)]
     pub observe: Vec<String>,
     /// How often each is asked, 1s to 10m [default: 5s]
@@ -53,9 +57,32 @@ pub struct ObserveArgs {
     /// File with the bearer token for --observe
     #[arg(long, value_name = "FILE", conflicts_with = "observe_token_env", help_heading = OBSERVE)]
     pub observe_token_file: Option<String>,
+    /// Configuration file of ssh for --observe ssh=... [default: your own]
+    #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
+    pub observe_ssh_config: Option<String>,
     /// CA certificates (PEM) for --observe over https [default: those of the target]
     #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
     pub observe_ca_file: Option<String>,
+    /// End the run, so that others are left alone, when this holds, for example 'server.cpu > 90 % for 30s' (cpu, network,
+    /// drive or memory of any observed host) or 'other.p99 > 50ms' (of a workload or op of the plan); exit code 8; may be
+    /// repeated
+    #[arg(long, value_name = "GUARD", help_heading = OBSERVE)]
+    pub abort_if: Vec<String>,
+    /// What the servers are made of (TOML, as from `plimsoll describe cluster`): labels, line rates and other ceilings, and
+    /// what redundancy makes of the traffic
+    #[arg(long, value_name = "FILE", help_heading = OBSERVE)]
+    pub cluster: Option<PathBuf>,
+}
+
+/// A file that describes a cluster.
+pub fn read_cluster(file: &Path) -> Result<Cluster, Fault> {
+    let text = read_text(file, "the cluster")?;
+    Cluster::from_toml(&text).map_err(|e| {
+        Fault::input(
+            format!("the cluster in {} cannot be used: {e}", file.display()),
+            "`plimsoll describe cluster` writes one; unknown keys are errors, so that nothing is left out by a typo.",
+        )
+    })
 }
 
 impl ObserveArgs {
@@ -71,10 +98,19 @@ impl ObserveArgs {
                 token_env: self.observe_token_env.clone(),
                 token_file: self.observe_token_file.clone(),
                 tls: tls.clone(),
+                ssh_config: self.observe_ssh_config.clone(),
                 ..spec
             });
         }
         plan.options.observe_every = self.observe_every.or(plan.options.observe_every);
+        plan.options.abort_if.extend(self.abort_if.iter().cloned());
+        if let Some(file) = &self.cluster {
+            plan.options.cluster = Some(Box::new(read_cluster(file)?));
+        }
+        // Whoever gave a label knows better.
+        for (name, value) in plan.options.cluster.iter().flat_map(|c| c.labels()) {
+            plan.labels.entry(name).or_insert(value);
+        }
         Ok(())
     }
 }
@@ -158,7 +194,7 @@ pub struct OutputArgs {
     pub verbose: bool,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS", help_heading = OUTPUT)]
-    pub runs_dir: Option<std::path::PathBuf>,
+    pub runs_dir: Option<PathBuf>,
 }
 
 impl RunArgs {

@@ -11,6 +11,7 @@ use plimsoll_stats::validity::{self, Facts};
 
 use super::runs::CompareCommand;
 use super::several::{self, JointReport, LineKey, Member, line_of};
+use super::side;
 use crate::fault::{Exit, Fault};
 
 /// Name, unit and reading of each measure that is compared.
@@ -51,7 +52,11 @@ pub fn compare(c: &CompareCommand) -> Result<Exit, Fault> {
         title: format!("{} against {}", sides.a_name, sides.b_name),
         verdict,
         findings: sides.findings(&rows),
-        analysis: Analysis { comparisons: rows, ..Analysis::default() },
+        analysis: Analysis {
+            comparisons: rows,
+            server_comparisons: side::servers(&sides.a, &sides.b, sides.in_turn),
+            ..Analysis::default()
+        },
         runs: sides.ids(),
         rerun: format!("plimsoll compare {} -- {}", c.a.join(" "), c.b.join(" ")),
     };
@@ -207,6 +212,8 @@ impl Sides {
             _ => format!("The plans differ in: {}.", factor.join("; ")),
         };
         out.push(Finding::new("F41", "factor", Level::Info, text));
+        out.extend(side::environments(&self.a[0], &self.b[0]));
+        out.extend(side::limits((&self.a, &self.a_name), (&self.b, &self.b_name)));
         for (runs, name) in [(&self.a, &self.a_name), (&self.b, &self.b_name)] {
             for line in several::common_lines(runs.iter()) {
                 let facts = Facts {

@@ -10,6 +10,7 @@ use plimsoll_stats::{compare, scale};
 
 use super::runs::ScaleCommand;
 use super::several::{self, JointReport, LineKey, Member, line_of};
+use super::side;
 use crate::fault::{Exit, Fault};
 
 const BOOTSTRAPS: usize = 1000;
@@ -40,7 +41,9 @@ pub fn scale(c: &ScaleCommand) -> Result<Exit, Fault> {
                 .map(|(n, runs)| (*n, estimates(runs, line)))
                 .filter(|(_, e)| !e.is_empty())
                 .collect();
-            scaling(line, &seen, &c.label)
+            let mut s = scaling(line, &seen, &c.label);
+            side::with_ceilings(&mut s, &by_nodes, &c.label);
+            s
         })
         .collect();
     if scalings.is_empty() {
@@ -119,6 +122,8 @@ fn scaling(line: &LineKey, seen: &[(u32, Vec<Estimate>)], what: &str) -> Scaling
         nodes: *nodes,
         per_s: mean_of(runs).scaled(factor),
         efficiency: against(&sizes[0], size),
+        limited_by: None,
+        ceiling_per_s: None,
     });
     let points: Vec<ScalingPoint> = points.collect();
     let per_node = points[0].per_s.value / sizes[0].n;

@@ -300,7 +300,7 @@ impl JointReport {
             let json = serde_json::json!({
                 "schema": format!("plimsoll.{}/1", self.what), "valid": valid, "verdict": summary.verdict,
                 "findings": summary.findings, "runs": self.runs,
-                "comparisons": analysis.comparisons, "scalings": analysis.scalings,
+                "comparisons": analysis.comparisons, "scalings": analysis.scalings, "servers": analysis.server_comparisons,
             });
             output::print(&format!("{json:#}\n"))?;
         } else {

@@ -39,6 +39,7 @@ fn environment() -> Environment {
         plimsoll_version: "0.1.0".into(),
         commit: "0123456789ab".into(),
         machine: HostFacts {
+            settings: BTreeMap::new(),
             kernel: "6.1.0-44-amd64".into(),
             host: "bench-1".into(),
             cpu_model: "AMD EPYC 9354".into(),
@@ -518,6 +519,7 @@ pub fn limited_analysis() -> Analysis {
             budget_needed_s: None,
             invalid: Vec::new(),
         }],
+        server_comparisons: Vec::new(),
         scalings: vec![Scaling {
             name: "get 4 MiB".into(),
             unit: "bytes/s".into(),
@@ -526,6 +528,8 @@ pub fn limited_analysis() -> Analysis {
                     nodes,
                     per_s: Estimate::symmetric(x, x * 0.02, 5.0),
                     efficiency: Some(Estimate::symmetric(e, 0.025, 5.0)),
+                    limited_by: None,
+                    ceiling_per_s: None,
                 })
                 .to_vec(),
             predictions: [(18u32, 170.0e9, 0.90, 0.1, false), (24, 218.0e9, 0.868, 0.2, true)]

@@ -22,6 +22,7 @@ use plimsoll_setup::Interrupt;
 use plimsoll_store::{Mark, SparseInterval};
 
 use crate::error::RunError;
+use crate::guard::RunGuard;
 use crate::remark::clock_time;
 use crate::streams::Streams;
 use crate::trace::{Names, TraceWriter};
@@ -63,6 +64,8 @@ pub struct Sinks<'a> {
     pub interrupt: Interrupt,
     /// What was spent, where there is a budget of money.
     pub spent: Option<&'a mut MoneyMeter>,
+    /// What ends it for the sake of others.
+    pub guard: &'a RunGuard,
 }
 
 /// How a stage ended.
@@ -76,6 +79,8 @@ pub struct StageEnd {
     pub unheld: Option<String>,
     /// What was sent came to the budget of money.
     pub ended_by_cost: bool,
+    /// A guard wanted the end.
+    pub ended_by_guard: bool,
     /// Of the last op, nanoseconds since the epoch.
     pub end_ns: u64,
     /// `Server` headers and other facts, name to value, as the workers found them.
@@ -106,6 +111,7 @@ pub fn run(
     };
     sinks.streams.mark_each(|agent| Some(start(agent)))?;
     let mut collector = Collector::new(&s, start_ns, workers);
+    sinks.guard.begin_stage();
     let ends = collector.collect(load, sinks, controller)?;
     collector.finish(ends, sinks)
 }
@@ -123,6 +129,7 @@ struct Collector<'a> {
     /// In words: nobody kept others away any more from what the load was on.
     unheld: Option<String>,
     ended_by_cost: bool,
+    ended_by_guard: bool,
     meter: Meter,
     /// Slices of the measured window, merged, for the controller.
     window: Interval,
@@ -163,6 +170,7 @@ impl<'a> Collector<'a> {
             ended_by_loss: false,
             unheld: None,
             ended_by_cost: false,
+            ended_by_guard: false,
             meter: Meter::new(s.order.grid_ns),
             window: Interval::empty(0),
             clients: vec![ClientCounts::default(); s.roll.len()],
@@ -212,7 +220,9 @@ impl<'a> Collector<'a> {
                 Arrival::Nothing => {}
             }
             let go_on = self.store(sinks, controller)?;
-            let is_enough = !go_on || self.ended_by_loss || self.ended_by_cost || self.unheld.is_some();
+            self.mind_others(sinks)?;
+            let is_ended = self.ended_by_loss || self.ended_by_cost || self.ended_by_guard;
+            let is_enough = !go_on || is_ended || self.unheld.is_some();
             if is_enough && self.stopping.is_none() {
                 load.stop();
                 self.stopping = Some((Instant::now(), false));
@@ -324,6 +334,7 @@ impl<'a> Collector<'a> {
             }
             let slice = joined(parts);
             self.pay(&slice, end_ns, sinks);
+            sinks.guard.slice(self.s.order.stage, &slice, begin_ns, end_ns);
             if index < self.next_slice {
                 self.take_late(slice);
                 continue;
@@ -370,6 +381,17 @@ impl<'a> Collector<'a> {
         if let Some(spent) = money.over(end_ns as f64 / 1e9) {
             self.ended_by_cost = true;
             (sinks.events)(Event::Message(format!("the budget is used up: {spent}; the run ends")));
+        }
+    }
+
+    /// A guard that saw what it was to see ends the stage, and the run.
+    fn mind_others(&mut self, sinks: &mut Sinks<'_>) -> Result<(), RunError> {
+        match sinks.guard.tripped().filter(|_| !self.ended_by_guard) {
+            Some(tripped) => {
+                self.ended_by_guard = true;
+                self.note(&format!("stopped by {}: the run ends", tripped.words()), sinks)
+            }
+            None => Ok(()),
         }
     }
 
@@ -519,6 +541,7 @@ impl<'a> Collector<'a> {
             (Some(_), ..) => Some("unheld"),
             (_, true, ..) => Some("agent_lost"),
             (_, _, true, _) => Some("cost_budget"),
+            _ if self.ended_by_guard => Some("guard"),
             (.., true) => Some("controller"),
             _ => None,
         };
@@ -591,6 +614,7 @@ impl<'a> Collector<'a> {
             ended_by_loss,
             unheld: self.unheld,
             ended_by_cost: self.ended_by_cost,
+            ended_by_guard: self.ended_by_guard,
             end_ns,
             facts,
             ring,

@@ -8,6 +8,7 @@ use plimsoll_model::Scrape;
 use plimsoll_model::observed::{ReadSubject, ServerQuantity};
 use plimsoll_model::plan::ObserveMake;
 use plimsoll_model::text::{keep_secret, said};
+use plimsoll_observe::proc::hosts_files;
 use plimsoll_observe::text::{MOST_PAGE_BYTES, MetricSeries};
 use plimsoll_observe::{Make, NotMetrics, PageReadings, answer, page, readings};
 use plimsoll_s3::credentials::WebRequest;
@@ -15,6 +16,7 @@ use plimsoll_s3::metrics_token::metrics_token;
 use plimsoll_s3::uri;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::ssh::SshHost;
 use super::{ObserveSetting, ObservedPlace};
 
 /// A token is a line of at most this many bytes.
@@ -28,6 +30,8 @@ pub(super) struct Asking {
     setting: ObserveSetting,
     /// Which of its paths it knows.
     path: usize,
+    /// Of ssh: the process that is on the host.
+    ssh: SshHost,
     /// Of a Prometheus: when what it has of each host was made, so that nothing is recorded twice.
     made_s: std::collections::BTreeMap<String, f64>,
 }
@@ -44,14 +48,19 @@ struct Got {
 
 impl Asking {
     pub fn new(place: ObservedPlace, setting: ObserveSetting) -> Self {
-        Self { place, setting, path: 0, made_s: Default::default() }
+        let ssh = SshHost::new(&place);
+        Self { place, setting, path: 0, ssh, made_s: Default::default() }
     }
 
     /// What came of asking once: one record, of a Prometheus one for each host of which it has something new.
     pub fn ask(&mut self, limit: Duration) -> Vec<Scrape> {
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let begun_ns = self.now_ns();
-        let mut scrapes = match self.got(limit).and_then(|got| self.read(&got)) {
+        let asked = match self.place.make {
+            ObserveMake::Ssh => self.over_ssh(limit),
+            _ => self.got(limit).and_then(|got| self.read(&got)),
+        };
+        let mut scrapes = match asked {
             Ok(scrapes) => scrapes,
             Err(gap) => vec![Scrape { at_ns: begun_ns, gap: Some(gap), ..Scrape::default() }],
         };
@@ -63,9 +72,28 @@ impl Asking {
         scrapes
     }
 
+    /// The page itself, once; or why there is none.
+    pub fn page(&mut self, limit: Duration) -> Result<String, String> {
+        self.got(limit).map(|got| got.body)
+    }
+
     /// Nanoseconds since the run's start.
     fn now_ns(&self) -> u64 {
         plimsoll_engine::ring::monotonic_ns().saturating_sub(self.setting.epoch_ns)
+    }
+
+    /// The files of a host, read there.
+    fn over_ssh(&mut self, limit: Duration) -> Result<Vec<Scrape>, String> {
+        let (begun_ns, wall) = (self.now_ns(), SystemTime::now());
+        let body = self.ssh.ask(limit)?;
+        let took_ns = self.now_ns().saturating_sub(begun_ns);
+        let wall_s = wall.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() + took_ns as f64 / 2e9;
+        let subjects = hosts_files(&body, &self.place.host);
+        if subjects.iter().all(|s| s.readings.is_empty()) {
+            return Err(format!("{}: what it says is not of /proc", self.place.login));
+        }
+        let got = Got { at_ns: begun_ns + took_ns / 2, took_ns, wall_s, body };
+        Ok(vec![self.scrape(&got, PageReadings { subjects, ..PageReadings::default() })])
     }
 
     /// Asks for the page; where the server does not know it, for the next that it may know.
@@ -154,7 +182,7 @@ impl Asking {
             ObserveMake::Process => Make::Process,
             ObserveMake::Minio => Make::Minio,
             ObserveMake::Ceph => Make::Ceph,
-            ObserveMake::Metrics => Make::Any,
+            ObserveMake::Metrics | ObserveMake::Ssh => Make::Any,
             ObserveMake::Prometheus => {
                 let (series, left_out, between_s) = answer::series(&got.body).map_err(in_words)?;
                 return self.of_prometheus(got, &series, left_out, between_s);

@@ -3,7 +3,9 @@
 //! Nothing here ends a run. What a source does not answer is a gap with its reason; what asking costs is in each record.
 
 mod ask;
+mod describe;
 mod place;
+mod ssh;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,12 +16,15 @@ use plimsoll_engine::target::s3::LiveKeys;
 use plimsoll_model::Scrape;
 
 use ask::Asking;
+pub use describe::{DescribeKeys, describe};
 pub use place::{ObservedPlace, places, places_with};
 
 /// How long the start of a run waits for each source's first word: so that a wrong token is told before the load.
 const FIRST: Duration = Duration::from_secs(3);
 /// A source has this long to answer, and no longer than until it is asked again.
 const LIMIT: Duration = Duration::from_secs(4);
+/// Who is asked once, for what it is made of, has this long.
+const OBSERVED_ONCE: Duration = Duration::from_secs(5);
 /// And this long at the end of a run.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Plan;
+use plimsoll_model::pattern::expand_ranges;
 use plimsoll_model::plan::{ObserveMake, ObserveSpec, TargetSpec, TlsSpec};
 use plimsoll_s3::Endpoint;
 
@@ -37,11 +38,18 @@ pub struct ObservedPlace {
     pub token_file: Option<String>,
     /// Whom to trust.
     pub tls: TlsSpec,
+    /// Of ssh: whom it is told, and its configuration.
+    pub login: String,
+    /// Of ssh.
+    pub ssh_config: Option<String>,
 }
 
 impl ObservedPlace {
     /// Make and address, for a person.
     pub fn name(&self) -> String {
+        if self.make == ObserveMake::Ssh {
+            return format!("ssh {}", self.login);
+        }
         format!("{} {}", self.make.name(), self.endpoint)
     }
 }
@@ -57,17 +65,33 @@ pub fn places_with(plan: &Plan, own: &[Endpoint]) -> Result<Vec<ObservedPlace>, 
         TargetSpec::S3(s3) => Some(s3.tls.clone()),
         _ => None,
     });
+    places_of(&plan.options.observe, &of_target.unwrap_or_default(), own)
+}
+
+/// Those that `specs` name, one by one. `tls`: whom to trust where a source names nobody.
+pub(super) fn places_of(
+    specs: &[ObserveSpec],
+    tls: &TlsSpec,
+    own: &[Endpoint],
+) -> Result<Vec<ObservedPlace>, SetupError> {
     let mut out: Vec<ObservedPlace> = Vec::new();
-    for spec in &plan.options.observe {
+    for spec in specs {
+        if spec.make == ObserveMake::Ssh {
+            let logins = expand_ranges(&spec.url)
+                .map_err(|e| SetupError::input(format!("--observe ssh: {e}"), "Correct it"))?;
+            most(out.len() + logins.len())?;
+            for login in logins {
+                let place = of_ssh(out.len(), spec, login)?;
+                out.push(place);
+            }
+            continue;
+        }
         let (base, path) = split(spec.parts().0);
         let endpoints = Endpoint::expand(base).map_err(|e| {
             SetupError::input(format!("--observe {}: {e}", spec.make.name()), "Correct the URL")
         })?;
         let endpoints: Vec<Endpoint> = endpoints.into_iter().flat_map(|e| at_own(e, own)).collect();
-        if out.len() + endpoints.len() > MOST_PLACES {
-            let problem = format!("--observe names more than {MOST_PLACES} sources");
-            return Err(SetupError::input(problem, "Observe fewer, or an existing Prometheus"));
-        }
+        most(out.len() + endpoints.len())?;
         for endpoint in endpoints {
             out.push(ObservedPlace {
                 number: out.len(),
@@ -78,12 +102,45 @@ pub fn places_with(plan: &Plan, own: &[Endpoint]) -> Result<Vec<ObservedPlace>, 
                 endpoint,
                 token_env: spec.token_env.clone(),
                 token_file: spec.token_file.clone(),
-                tls: spec.tls.clone().or_else(|| of_target.clone()).unwrap_or_default(),
+                tls: spec.tls.clone().unwrap_or_else(|| tls.clone()),
+                login: String::new(),
+                ssh_config: None,
             });
         }
     }
     tell_apart(&mut out);
     Ok(out)
+}
+
+fn most(places: usize) -> Result<(), SetupError> {
+    if places <= MOST_PLACES {
+        return Ok(());
+    }
+    let problem = format!("--observe names more than {MOST_PLACES} sources");
+    Err(SetupError::input(problem, "Observe fewer, or an existing Prometheus"))
+}
+
+/// `root@s1:2222`
+fn of_ssh(number: usize, spec: &ObserveSpec, login: String) -> Result<ObservedPlace, SetupError> {
+    let host = login.rsplit_once('@').map_or(login.as_str(), |(_, host)| host);
+    let host = host.split(':').next().unwrap_or(host).to_owned();
+    // The port is ssh's to know: this one is for the name alone.
+    let endpoint = Endpoint::parse(&format!("http://{host}:22")).map_err(|e| {
+        SetupError::input(format!("--observe ssh={login}: {}", e.problem), "Write [USER@]HOST[:PORT]")
+    })?;
+    Ok(ObservedPlace {
+        number,
+        make: ObserveMake::Ssh,
+        endpoint,
+        paths: Vec::new(),
+        selector: String::new(),
+        host,
+        token_env: None,
+        token_file: None,
+        tls: TlsSpec::default(),
+        login,
+        ssh_config: spec.ssh_config.clone(),
+    })
 }
 
 /// One for each of the run's own servers, on the same port; or as it is.
@@ -157,6 +214,13 @@ mod tests {
             (prometheus.paths[0].as_str(), prometheus.selector.as_str()),
             ("/prom/api/v1/query", "job=\"n\"")
         );
+    }
+
+    #[test]
+    fn ssh_is_a_login_for_each_host() {
+        let all = of(&["ssh=root@s{1...2}:2222"]);
+        assert_eq!(all.iter().map(|p| p.host.as_str()).collect::<Vec<_>>(), ["s1", "s2"]);
+        assert_eq!((all[1].login.as_str(), all[1].name().as_str()), ("root@s2:2222", "ssh root@s2:2222"));
     }
 
     #[test]

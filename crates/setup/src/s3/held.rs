@@ -34,7 +34,7 @@ pub const EXPIRED_KEYS: &str = "expired credentials";
 pub struct HeldKeys {
     live: LiveKeys,
     /// Of a region and an endpoint beside them, where they were found.
-    pub(super) region: Option<String>,
+    pub(crate) region: Option<String>,
     pub(super) endpoint_url: Option<String>,
     state: Mutex<KeyState>,
 }
@@ -55,7 +55,7 @@ static IN_USE: Mutex<Vec<(Option<String>, Weak<HeldKeys>)>> = Mutex::new(Vec::ne
 
 impl HeldKeys {
     /// From where the AWS tools look. Who asks again while they are in use gets the same ones.
-    pub(super) fn found_here(profile: Option<&str>) -> Result<Arc<Self>, SetupError> {
+    pub(crate) fn found_here(profile: Option<&str>) -> Result<Arc<Self>, SetupError> {
         let in_use = |all: &mut Vec<(Option<String>, Weak<Self>)>| {
             all.retain(|(_, held)| held.strong_count() > 0);
             all.iter().find(|(p, _)| p.as_deref() == profile).and_then(|(_, held)| held.upgrade())

@@ -23,6 +23,8 @@ pub enum Candidate {
     NetworkPath,
     /// Share of time in which the disk was busy.
     ServerDisk,
+    /// Share of what the disk was measured to give.
+    ServerDiskRate,
     /// All cores of the server together.
     ServerCpu,
     /// The cores that client and storage share with whatever else runs: whose work it is the samples do not tell.
@@ -44,7 +46,7 @@ impl Candidate {
             Self::ClientNic => "client network interface",
             Self::ClientPacing => "client pacing or pauses",
             Self::NetworkPath => "network path",
-            Self::ServerDisk => "disk",
+            Self::ServerDisk | Self::ServerDiskRate => "disk",
             Self::ServerCpu => "server processor",
             Self::SharedCpu => "this machine's processor",
             Self::ServerNic => "server network interface",
@@ -70,7 +72,7 @@ impl Candidate {
             Self::NetworkPath => 0.001,
             Self::ServerDisk => 0.95,
             Self::ServerCpu | Self::SharedCpu => 0.85,
-            Self::ServerNic => 0.90,
+            Self::ServerNic | Self::ServerDiskRate => 0.90,
             Self::Imbalance => 1.3,
             Self::Limiter => 0.01,
         }
@@ -95,7 +97,9 @@ impl Candidate {
                 "compare one stream with many: if one is far slower, the network path is the likely \
                                   cause"
             }
-            Self::ServerDisk => "add a drive, or halve the op size: if the rate follows, that proves it",
+            Self::ServerDisk | Self::ServerDiskRate => {
+                "add a drive, or halve the op size: if the rate follows, that proves it"
+            }
             Self::ServerCpu => "double the op size: if op/s stay the same and bytes double, that proves it",
             Self::SharedCpu => {
                 "find the other processes with top(1) and stop them, or move client or storage to a machine of its \
@@ -180,8 +184,10 @@ pub fn attribute(observed: &[Observed]) -> Attribution {
         if good.is_empty() {
             continue;
         }
-        has_server_samples |=
-            matches!(o.candidate, Candidate::ServerCpu | Candidate::ServerDisk | Candidate::ServerNic);
+        has_server_samples |= matches!(
+            o.candidate,
+            Candidate::ServerCpu | Candidate::ServerDisk | Candidate::ServerDiskRate | Candidate::ServerNic
+        );
         let threshold = o.candidate.threshold();
         let time_fraction = good.iter().filter(|v| **v >= threshold).count() as f64 / good.len() as f64;
         if time_fraction >= HALF {

@@ -14,6 +14,7 @@ mod words;
 
 pub use contradictions::contradictions;
 pub use derive::derive;
+pub use next::SERVERS_LIMIT;
 
 use plimsoll_model::{Claim, ClaimKind};
 

@@ -1,5 +1,6 @@
 //! Claims that rest on a finding alone: what kind of limit it is, the notes, what to do next, the ceiling.
 
+use plimsoll_model::analysis::Bottleneck;
 use plimsoll_model::claim::{ClaimKind, Fact};
 use plimsoll_model::{Finding, Level};
 
@@ -64,6 +65,23 @@ pub(super) fn notes(findings: &[Finding], out: &mut Claims) {
 pub(super) fn next(findings: &[Finding], out: &mut Claims) {
     if let Some(open) = findings.iter().find(|f| NEXT.contains(&f.name.as_str())) {
         out.add_if(open.workload.clone(), fact(open).map(ClaimKind::NextStep));
+    }
+}
+
+/// Name of the finding of which of the servers' resources was the limit.
+pub const SERVERS_LIMIT: &str = "servers_limit";
+
+/// Which of the servers' resources was the limit; not beside a client that was at its own, nor of a rate that was offered and met: then
+/// theirs say nothing of the rate. What differs by stage is in the table alone.
+pub(super) fn servers(findings: &[Finding], bottlenecks: &[Bottleneck], out: &mut Claims) {
+    let beside = |b: &Bottleneck| {
+        b.verdict == "the offered rate was met"
+            || b.verdict == "proved"
+            || b.verdict == "consistent with" && b.candidate.starts_with("client")
+    };
+    let mut said = findings.iter().filter(|f| f.name == SERVERS_LIMIT);
+    if let (Some(f), None, false) = (said.next(), said.next(), bottlenecks.iter().any(beside)) {
+        out.add_if(None, fact(f).map(ClaimKind::Fact));
     }
 }
 

@@ -1,0 +1,149 @@
+//! Which of the servers' resources was the limit, as far as that was seen: one kind at its ceiling while the others were not. Two at once are
+//! both named, and neither is said to bind; of none it is said where to look next.
+
+use plimsoll_model::summary::servers::ServersLimit;
+use plimsoll_model::units::{format_line_rate, significant};
+
+use super::resources::{self, KINDS, SeenResource};
+
+/// `None`: no ceiling is known of anything that was seen. `here`: the servers share this machine's processors with the client.
+pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> Option<ServersLimit> {
+    let known: Vec<&SeenResource> =
+        all.iter().filter(|s| s.used.share.is_some() && !resources::is_shared(s, here)).collect();
+    let of_kind = |kind: &str| -> Vec<&SeenResource> {
+        known.iter().copied().filter(|s| s.used.resource == kind).collect()
+    };
+    let full: Vec<(&str, Vec<&SeenResource>)> = KINDS
+        .iter()
+        .map(|(kind, _)| (*kind, of_kind(kind).into_iter().filter(|s| s.at_ceiling()).collect::<Vec<_>>()))
+        .filter(|(_, full)| !full.is_empty())
+        .collect();
+    let share = |s: &SeenResource| s.used.share.unwrap_or(0.0);
+    // What is busy and waited for by nobody is no limit, however busy.
+    let below = |s: &&&SeenResource| s.used.verdict == "below its ceiling";
+    let fullest = |kinds: &[&str]| -> Option<&SeenResource> {
+        let others = known.iter().filter(|s| !kinds.contains(&s.used.resource.as_str())).filter(below);
+        others.max_by(|a, b| share(a).total_cmp(&share(b))).copied()
+    };
+    let words = |(kind, full): &(&str, Vec<&SeenResource>)| {
+        let most = full.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
+        most.map_or_else(String::new, |m| resources::in_words(kind, full, m, of_kind(kind).len()))
+    };
+    let mut out = ServersLimit {
+        at_ceiling: full.iter().map(|f| format!("{}: {}", f.0, words(f))).collect(),
+        ..ServersLimit::default()
+    };
+    match &full[..] {
+        [] => {
+            let most = known.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+            out.verdict = "none".into();
+            describe(&mut out, &most.used.resource, &of_kind(&most.used.resource));
+            out.text = none(most, not_observed);
+        }
+        [one] => {
+            out.verdict = "one".into();
+            describe(&mut out, one.0, &of_kind(one.0));
+            out.resource = one.0.into();
+            out.text = alone(one, &words(one), fullest(&[one.0]), not_observed);
+        }
+        several => {
+            out.verdict = "several".into();
+            let named: Vec<String> = several.iter().map(|f| format!("{} ({})", f.0, words(f))).collect();
+            out.text = format!(
+                "{} of the servers' resources were at their ceilings at once: {}. Which of them binds cannot be told from that: raise one of \
+                 them by half, and if the rate follows, it is that one.",
+                if several.len() == 2 { "Two".to_owned() } else { several.len().to_string() },
+                named.join("; ")
+            );
+        }
+    }
+    Some(out)
+}
+
+/// Of all resources of a kind together.
+fn describe(out: &mut ServersLimit, kind: &str, of_kind: &[&SeenResource]) {
+    let n = of_kind.len().max(1) as f64;
+    out.share = of_kind.iter().filter_map(|s| s.used.share).sum::<f64>() / n;
+    out.of = of_kind.len() as u64;
+    out.ceiling = of_kind.iter().filter_map(|s| s.used.ceiling).sum::<f64>() / n;
+    out.unit = of_kind.first().map_or_else(String::new, |s| s.used.unit.clone());
+    debug_assert!(KINDS.iter().any(|(k, _)| *k == kind));
+}
+
+/// `95 % of 25Gbit/s`.
+fn percent_of(s: &SeenResource) -> String {
+    let share = 100.0 * s.used.share.unwrap_or(0.0);
+    let ceiling = s.used.ceiling.unwrap_or(0.0);
+    let most = match (s.used.resource.as_str(), s.used.unit.as_str()) {
+        (_, "busy") => return format!("busy {share:.0} % of the time"),
+        ("drive", _) => format!("{} MB/s", significant(ceiling / 1e6, 3)),
+        (_, "B/s") => format_line_rate(ceiling),
+        _ => format!("{} cores", significant(ceiling, 2)),
+    };
+    format!("{share:.0} % of {most}")
+}
+
+fn kind_words(kind: &str) -> &'static str {
+    match kind {
+        "cpu" => "the processor",
+        "drive" => "the drive",
+        _ => "the network interface",
+    }
+}
+
+fn alone(
+    (kind, full): &(&str, Vec<&SeenResource>),
+    who: &str,
+    next: Option<&SeenResource>,
+    not_observed: &[String],
+) -> String {
+    let most = full.iter().max_by(|a, b| a.used.share.unwrap_or(0.0).total_cmp(&b.used.share.unwrap_or(0.0)));
+    let Some(most) = most else { return String::new() };
+    let time = 100.0 * most.used.time_above.unwrap_or(0.0);
+    let mut text = format!(
+        "Of the servers {} was at its ceiling: {who}, {}, above {:.0} % for {time:.0} % of the time.",
+        kind_words(kind),
+        percent_of(most),
+        100.0 * most.used.threshold
+    );
+    match next {
+        Some(n) => text.push_str(&format!(
+            " Nothing else that was observed was: next is {} {} ({}).",
+            kind_words(&n.used.resource),
+            n.name(),
+            percent_of(n)
+        )),
+        None => text.push_str(" Nothing else was observed."),
+    }
+    if !not_observed.is_empty() {
+        text.push_str(&format!(" Not observed: {}.", some_of(not_observed)));
+    }
+    text
+}
+
+fn none(most: &SeenResource, not_observed: &[String]) -> String {
+    let what = format!("{} {} ({})", kind_words(&most.used.resource), most.name(), percent_of(most));
+    let busy = most.used.verdict.starts_with("busy");
+    let but = if busy { ", and nothing waited for it" } else { "" };
+    let look = match not_observed {
+        [] => "Look at locks, latency and the concurrency. Next: double the concurrency; a rate that stays is bound by none of these."
+            .to_owned(),
+        some => format!(
+            "Look at what was not observed ({}), at locks, latency and the concurrency. Next: observe these, and double the concurrency.",
+            some_of(some)
+        ),
+    };
+    format!(
+        "None of the servers' resources that were observed was at its ceiling; the fullest was {what}{but}. {look}"
+    )
+}
+
+/// The first few.
+fn some_of(all: &[String]) -> String {
+    const NAMED: usize = 4;
+    let mut text = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > NAMED {
+        text.push_str(&format!(" and {} more", all.len() - NAMED));
+    }
+    text
+}

@@ -1,0 +1,239 @@
+//! Simulated clusters with line rates, quotas and drives of `cluster.toml`: what binds is known, and so is what redundancy makes of each byte.
+
+use plimsoll_model::Cluster;
+use plimsoll_model::Scrape;
+use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
+use plimsoll_model::summary::servers::{ServersLimit, TrafficUse};
+use plimsoll_store::{ObservedSource, server_steps};
+
+use super::{limit, resources, traffic};
+
+const S: u64 = 1_000_000_000;
+/// 200 Mbit/s.
+const LINK: f64 = 25e6;
+
+/// Four nodes of two drives behind shaped links, EC 6+2.
+const CLUSTER: &str = "version = 1\nsoftware = \"minio\"\nredundancy = \"ec:6+2\"\n[[node]]\nname = \"s{1...4}\"\ncpus = 0.5\n\
+    drive = [{ count = 2, read = \"50MB/s\", write = \"40MB/s\" }]\nnic = [{ rate = \"200mbit\" }]\n";
+
+fn cluster() -> Cluster {
+    Cluster::from_toml(CLUSTER).unwrap()
+}
+
+/// The same where the exporters' interfaces are named, and nothing is known of the drives.
+fn named() -> Cluster {
+    let drives = "drive = [{ count = 2, read = \"50MB/s\", write = \"40MB/s\" }]\n";
+    let text = CLUSTER.replace(drives, "").replace("{ rate", "{ name = \"veth-s\", rate");
+    Cluster::from_toml(&text).unwrap()
+}
+
+/// What one node does each second.
+#[derive(Clone, Copy, Default)]
+struct Node {
+    peers_in: f64,
+    peers_out: f64,
+    clients_in: f64,
+    clients_out: f64,
+    cpu: f64,
+    wrote: f64,
+    read: f64,
+}
+
+/// Payload that clients write and read, over nodes, by MinIO's arithmetic with a node's own shards first.
+fn minio(wrote: f64, read: f64) -> Node {
+    let s = cluster().spread(None).unwrap();
+    let between = (wrote * s.put().between + read * s.get().between_least) / 4.0;
+    Node {
+        peers_in: between,
+        peers_out: between,
+        clients_in: wrote / 4.0,
+        clients_out: read / 4.0,
+        cpu: 0.2,
+        wrote: wrote * s.put().drives / 4.0,
+        read: read / 4.0,
+    }
+}
+
+fn reading(quantity: Q, label: &str, value: f64) -> ServerReading {
+    ServerReading { quantity, label: label.into(), value }
+}
+
+/// MinIO's servers alone, as they tell of themselves: no exporter is in their name spaces.
+fn servers(nodes: &[Node]) -> ObservedSource {
+    let subject = |(i, n): (usize, &Node), t: f64| ReadSubject {
+        host: format!("s{}", i + 1),
+        daemon: format!("minio@s{}:9000", i + 1),
+        readings: vec![
+            reading(Q::ProcessCpuS, "", t * n.cpu),
+            reading(Q::ProcessWriteBytes, "", t * n.wrote),
+            reading(Q::ProcessReadBytes, "", t * n.read),
+            reading(Q::InternodeSentBytes, "", t * n.peers_out),
+            reading(Q::InternodeReceivedBytes, "", t * n.peers_in),
+            reading(Q::SentBytes, "", t * n.clients_out),
+            reading(Q::ReceivedBytes, "", t * n.clients_in),
+        ],
+    };
+    let scrape = |n: u64| {
+        let t = n as f64 * 5.0;
+        let subjects = nodes.iter().enumerate().map(|x| subject(x, t)).collect();
+        Scrape { at_ns: n * 5 * S, subjects, ..Scrape::default() }
+    };
+    ObservedSource { observes: "minio s1".into(), every: 1, scrapes: (0..13).map(scrape).collect() }
+}
+
+/// An exporter in the name space of each node: the drives that it shows are the machine's, whichever it is asked in.
+fn exporters(nodes: &[Node], drive: &str) -> Vec<ObservedSource> {
+    let all_wrote: f64 = nodes.iter().map(|n| n.wrote).sum();
+    let all_read: f64 = nodes.iter().map(|n| n.read).sum();
+    let of = |(i, n): (usize, &Node)| {
+        let scrape = |k: u64| {
+            let t = k as f64 * 5.0;
+            let readings = vec![
+                reading(Q::BootUnixS, "", 1.7e9),
+                reading(Q::NicRxBytes, "veth-s", t * (n.peers_in + n.clients_in)),
+                reading(Q::NicTxBytes, "veth-s", t * (n.peers_out + n.clients_out)),
+                // A shaper is no part of what it says.
+                reading(Q::NicSpeedBytesPerS, "veth-s", 1.25e9),
+                reading(Q::DiskBusyS, drive, t * 0.3),
+                reading(Q::DiskQueueS, drive, t * 0.3),
+                reading(Q::DiskWriteBytes, drive, t * all_wrote),
+                reading(Q::DiskReadBytes, drive, t * all_read),
+            ];
+            let subject = ReadSubject { host: format!("s{}", i + 1), daemon: String::new(), readings };
+            Scrape { at_ns: k * 5 * S, subjects: vec![subject], ..Scrape::default() }
+        };
+        ObservedSource {
+            observes: format!("node s{}", i + 1),
+            every: 1,
+            scrapes: (0..13).map(scrape).collect(),
+        }
+    };
+    nodes.iter().enumerate().map(of).collect()
+}
+
+fn limit_of(
+    sources: &[ObservedSource],
+    cluster: Option<&Cluster>,
+    not_observed: &[&str],
+) -> Option<ServersLimit> {
+    let seen = resources::of_window(&server_steps(sources, 0, 60 * S), cluster);
+    let not_observed: Vec<String> = not_observed.iter().map(|s| (*s).to_owned()).collect();
+    limit::of_window(&seen, false, &not_observed)
+}
+
+fn traffic_of(sources: &[ObservedSource], cluster: &Cluster, read: f64, wrote: f64) -> Vec<TrafficUse> {
+    traffic::parts(&server_steps(sources, 0, 60 * S), Some(cluster), cluster.spread(None), (read, wrote))
+}
+
+#[test]
+fn the_network_binds_puts_where_they_come_in_and_gets_where_they_go_out() {
+    let c = cluster();
+    // 400 Mbit/s of PUT and 480 of GET fill the links.
+    let put = limit_of(&[servers(&[minio(50e6, 0.0); 4])], Some(&c), &[]).unwrap();
+    assert_eq!((put.verdict.as_str(), put.resource.as_str(), put.of), ("one", "network in", 4));
+    assert!((put.share - 1.0).abs() < 0.01 && (put.ceiling - LINK).abs() < 1.0, "{put:?}");
+    for part in ["4 of 4", "100 % of 200Mbit/s", "Nothing else that was observed was: next is"] {
+        assert!(put.text.contains(part), "{part}: {}", put.text);
+    }
+    let get = limit_of(&[servers(&[minio(0.0, 60e6); 4])], Some(&c), &[]).unwrap();
+    assert_eq!((get.verdict.as_str(), get.resource.as_str()), ("one", "network out"));
+    // By exporters on shaped interfaces, whatever speed these claim.
+    let put = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), Some(&named()), &[]).unwrap();
+    assert_eq!((put.verdict.as_str(), put.resource.as_str()), ("one", "network in"), "{}", put.text);
+    // Nobody knows of the shaper: as full as that nothing is.
+    let blind = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), None, &["host s4"]).unwrap();
+    assert_eq!(blind.verdict, "none");
+    assert!(blind.text.contains("None of") && blind.text.contains("host s4"), "{}", blind.text);
+}
+
+#[test]
+fn one_slow_link_and_one_quota_are_named_by_host() {
+    let c = cluster();
+    let mut nodes = [minio(20e6, 0.0); 4];
+    nodes[2].peers_in += 16e6;
+    let slow = limit_of(&[servers(&nodes)], Some(&c), &["the servers' drives"]).unwrap();
+    assert_eq!((slow.verdict.as_str(), slow.resource.as_str()), ("one", "network in"));
+    assert!(
+        slow.text.contains("minio@s3:9000 of s3, in: 1 of 4")
+            && slow.text.contains("Not observed: the servers' drives"),
+        "{}",
+        slow.text
+    );
+    let mut nodes = [minio(20e6, 0.0); 4];
+    nodes.iter_mut().for_each(|n| n.cpu = 0.49);
+    let cpu = limit_of(&[servers(&nodes)], Some(&c), &[]).unwrap();
+    assert_eq!((cpu.verdict.as_str(), cpu.resource.as_str()), ("one", "cpu"));
+    assert!(cpu.text.contains("98 % of 0.50 cores"), "{}", cpu.text);
+}
+
+#[test]
+fn drives_bind_by_what_they_were_measured_to_give() {
+    let c = cluster();
+    // A drive of its own for each node, at its rate while it is busy a third of the time, as an SSD is.
+    let node = Node { wrote: 20e6, read: 22e6, ..minio(20e6, 0.0) };
+    let of_one = |wrote: f64, read: f64| {
+        let mut sources = exporters(&[Node { wrote, read, ..node }], "nvme0n1");
+        sources.truncate(1);
+        limit_of(&sources, Some(&c), &[]).unwrap()
+    };
+    // Half of its time for 20 of 40 MB/s written, and 44 % for 22 of 50 read.
+    let full = of_one(20e6, 22e6);
+    assert_eq!((full.verdict.as_str(), full.resource.as_str()), ("one", "drive"), "{}", full.text);
+    assert!((full.share - 0.94).abs() < 0.005 && full.text.contains("MB/s"), "{full:?}");
+    assert_eq!(of_one(20e6, 2e6).verdict, "none");
+}
+
+#[test]
+fn two_at_once_and_none() {
+    let c = cluster();
+    let mut nodes = [minio(50e6, 0.0); 4];
+    nodes.iter_mut().for_each(|n| n.cpu = 0.49);
+    let two = limit_of(&[servers(&nodes)], Some(&c), &[]).unwrap();
+    assert_eq!((two.verdict.as_str(), two.resource.as_str(), two.at_ceiling.len()), ("several", "", 2));
+    assert!(two.text.contains("Two of") && two.text.contains("cannot be told"), "{}", two.text);
+    let none = limit_of(&[servers(&[minio(20e6, 0.0); 4])], Some(&c), &[]).unwrap();
+    assert_eq!((none.verdict.as_str(), none.at_ceiling.len()), ("none", 0));
+    assert!(none.text.contains("locks") && none.text.contains("double the concurrency"), "{}", none.text);
+    assert_eq!(limit_of(&[servers(&[minio(50e6, 0.0); 4])], None, &[]), None, "no ceiling is known");
+}
+
+#[test]
+fn each_byte_is_amplified_as_the_arithmetic_has_it() {
+    let c = cluster();
+    let of = |all: &[TrafficUse], what: &str| all.iter().find(|t| t.what == what).cloned().unwrap();
+    let near =
+        |a: Option<f64>, b: f64| assert!(a.is_some_and(|a| (a / b - 1.0).abs() < 0.01), "{a:?} is not {b}");
+    let put = traffic_of(&[servers(&[minio(50e6, 0.0); 4])], &c, 0.0, 50e6);
+    let written = of(&put, "written to drives");
+    near(written.per_byte, 8.0 / 6.0);
+    assert_eq!(
+        (written.per_byte.map(|v| (v * 100.0).round()), written.counted_by.as_str()),
+        (Some(133.0), "daemons")
+    );
+    near(of(&put, "between servers").per_byte, 1.0);
+    near(of(&put, "between servers").expected, 1.0);
+    let get = of(&traffic_of(&[servers(&[minio(0.0, 60e6); 4])], &c, 60e6, 0.0), "between servers");
+    near(get.per_byte, 4.0 / 6.0);
+    assert_eq!((get.expected, get.counted_by.as_str()), (Some(0.75), "servers' own counters"));
+    near(get.expected_least, 4.0 / 6.0);
+    // Four exporters on one machine show one set of drives: counted once, and by no node.
+    let all = traffic_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), &named(), 0.0, 50e6);
+    let written = of(&all, "written to drives");
+    assert_eq!(written.per_byte, None);
+    near(Some(written.per_s), 50e6 * 8.0 / 6.0);
+    // Of interfaces: what goes out and is no payload of a GET.
+    let between = of(&all, "between servers");
+    near(between.per_byte, 1.0);
+    assert_eq!(between.counted_by, "interfaces, less payload");
+}
+
+#[test]
+fn bytes_of_others_are_what_is_not_ours() {
+    let mut nodes = [minio(20e6, 0.0); 4];
+    nodes[0].clients_out = 7e6;
+    let sources = [servers(&nodes)];
+    let steps = server_steps(&sources, 0, 60 * S);
+    assert!((traffic::of_others(&steps, 20e6).unwrap() - 7e6).abs() < 1e3);
+    let none = server_steps(&[], 0, 60 * S);
+    assert_eq!(traffic::of_others(&none, 20e6), None);
+}
