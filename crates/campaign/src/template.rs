@@ -42,7 +42,9 @@ mod tests {
     /// A figure that belongs to no cell would be told to lack ours, for ever.
     #[test]
     fn every_figure_that_was_published_is_of_a_cell_that_is_measured() {
-        for (name, figures) in [("object-tiers", 44), ("cluster-speed", 6), ("block-tiers", 32), ("disks", 22)] {
+        for (name, figures) in
+            [("object-tiers", 44), ("cluster-speed", 6), ("block-tiers", 32), ("disks", 22)]
+        {
             let file = CampaignFile::from_toml(template(name, true).unwrap()).unwrap();
             let cells = expand(&file).unwrap();
             let published = file.published.unwrap();
