@@ -108,6 +108,25 @@ def test_a_server_s_data_directory_is_its_own(plimsoll, theirs, tmp_path):
     same(before, tmp_path)
 
 
+@ROOT_ONLY
+@pytest.mark.parametrize("kind, name", [("s3", "tmp"), ("block", "disk.raw"), ("block", "disk.part"), ("block", "disk.img"), ("disk", "mnt")])
+@pytest.mark.parametrize("way", ["file", "link"])
+def test_what_others_put_into_a_server_s_directory_since_survives(plimsoll, tmp_path, kind, name, way):
+    data, precious = tmp_path / "data", tmp_path / "precious"
+    data.mkdir()
+    fill(precious, 8 * MIB)
+    (data / ".plimsoll-data").write_text(f"plimsoll.{kind}/1\n")
+    if way == "link":
+        (data / name).symlink_to(precious)
+    else:
+        shutil.copy(precious, data / name)
+    before = picture(tmp_path)
+    flags = {"s3": ["--listen", "127.0.0.1:0"], "block": ["--tier", "vultr-hdd", "--size", "8MiB"],
+             "disk": ["--tier", "vultr-nvme", "--size", "16MiB"]}
+    refused(plimsoll("target", kind, *flags[kind], "--data", data), data / name, "was not made by this server", "fix: ")
+    same(before, tmp_path, times=False)
+
+
 def test_a_plan_s_data_directory_is_asked_the_same(plimsoll, theirs, tmp_path):
     plan = tmp_path / "plan.toml"
     r = plimsoll("object", "put", "--endpoint", "embedded", "--max-ops", 5, "--size", "1KiB", "--dry-run")

@@ -73,11 +73,14 @@ pub struct DiskHandle {
     export: Export,
     throttle: String,
     /// Ours until the daemon has ended.
-    _dir: DataDir,
+    dir: DataDir,
 }
 
 /// What the mark of a data directory says.
 const DATA_FORMAT: &str = "plimsoll.block/1";
+/// The disk's data, and what it is called until it is whole.
+const DISK: &str = "disk.raw";
+const PART: &str = "disk.part";
 
 impl DiskHandle {
     /// The file to measure, or the socket of the NBD server.
@@ -137,21 +140,32 @@ pub fn start(options: &BlockOptions) -> Result<DiskHandle, BlockError> {
         let path = path.to_owned();
         move |e| BlockError::File(path, e)
     };
-    let dir = DataDir::claim(&options.data, DATA_FORMAT)?;
-    let disk = options.data.join("disk.raw");
-    fill(&disk, options.size_bytes).map_err(at(&disk))?;
-    let path = match options.export {
-        Export::Fuse => options.data.join("disk.img"),
-        Export::Nbd => options.data.join("nbd.sock"),
+    let mut dir = DataDir::claim(&options.data, DATA_FORMAT)?;
+    let name = match options.export {
+        Export::Fuse => "disk.img",
+        Export::Nbd => "nbd.sock",
     };
-    match options.export {
-        Export::Fuse => fs::write(&path, b"").map_err(at(&path))?,
-        Export::Nbd if path.exists() => fs::remove_file(&path).map_err(at(&path))?,
-        Export::Nbd => {}
+    // The daemon would mount over what is there, or replace it.
+    dir.has(name)?;
+    let disk = options.data.join(DISK);
+    let is_there = dir.has(DISK)? && fs::metadata(&disk).map_err(at(&disk))?.len() == options.size_bytes;
+    if !is_there {
+        // Under another name until it is whole: a fill that was broken off must not be taken for a disk.
+        fill(dir.make(PART)?, options.size_bytes).map_err(at(&disk))?;
+        dir.rename(PART, DISK)?;
     }
+    match options.export {
+        Export::Fuse if dir.has(name)? => {}
+        Export::Fuse => drop(dir.make(name)?),
+        Export::Nbd => dir.remove(name)?,
+    }
+    let path = options.data.join(name);
     let daemon = spawn(&disk, &path, options.export, &throttle)?;
-    let mut handle = DiskHandle { daemon, path, export: options.export, throttle, _dir: dir };
+    let mut handle = DiskHandle { daemon, path, export: options.export, throttle, dir };
     await_export(&mut handle, options.size_bytes)?;
+    if options.export == Export::Nbd {
+        handle.dir.adopt(name)?;
+    }
     Ok(handle)
 }
 
@@ -225,14 +239,8 @@ fn whole(micro: u64, what: &str) -> Result<u64, BlockError> {
     }
 }
 
-/// Writes real, incompressible data, unless a disk of this size is there.
-fn fill(disk: &Path, bytes: u64) -> io::Result<()> {
-    if fs::metadata(disk).is_ok_and(|m| m.len() == bytes) {
-        return Ok(());
-    }
-    // Under another name until it is whole: a fill that was broken off must not be taken for a disk.
-    let part = disk.with_extension("part");
-    let mut file = File::create(&part)?;
+/// Writes real, incompressible data.
+fn fill(mut file: File, bytes: u64) -> io::Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut block = vec![0u8; 1 << 20];
     let mut left = bytes;
@@ -247,8 +255,7 @@ fn fill(disk: &Path, bytes: u64) -> io::Result<()> {
         file.write_all(&block[..n])?;
         left -= n as u64;
     }
-    file.sync_all()?;
-    fs::rename(&part, disk)
+    file.sync_all()
 }
 
 /// A comma separates options in QEMU's syntax, and is doubled in a value.
@@ -381,6 +388,39 @@ mod tests {
         );
         let object = throttle_group(&LimitSet::tier("vultr-standard").unwrap()).unwrap_err();
         assert!(object.to_string().contains("plimsoll target s3"));
+    }
+
+    /// Refused before the daemon is begun, which would mount over what is there, write to it, or replace it.
+    #[test]
+    fn what_others_put_under_the_names_of_a_disk_survives() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        if installed(DAEMON).is_err() {
+            return;
+        }
+        let (data, precious) = (dir.path().join("d"), dir.path().join("precious"));
+        drop(DataDir::claim(&data, DATA_FORMAT).unwrap());
+        let content = vec![b'p'; 1 << 20];
+        fs::write(&precious, &content).unwrap();
+        for (name, export) in [
+            ("disk.raw", Export::Fuse),
+            ("disk.part", Export::Fuse),
+            ("disk.img", Export::Fuse),
+            ("nbd.sock", Export::Nbd),
+        ] {
+            for is_link in [false, true] {
+                let at = data.join(name);
+                match is_link {
+                    true => std::os::unix::fs::symlink(&precious, &at).unwrap(),
+                    false => drop(fs::copy(&precious, &at).unwrap()),
+                }
+                let limits = LimitSet::tier("vultr-hdd").unwrap();
+                let o = BlockOptions { limits, data: data.clone(), size_bytes: 1 << 20, export };
+                let told = start(&o).unwrap_err().to_string();
+                assert!(told.contains(name) && told.contains("was not made by this server"), "{told}");
+                assert!(fs::read(&at).unwrap() == content, "{name}, {is_link}");
+                fs::remove_file(&at).unwrap();
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,13 @@
 //! The data directory of a server: one that is new, empty, or carries the server's own mark. Anything else is somebody's,
 //! and is refused before a byte of it is touched.
+//!
+//! A file in it is ours when the mark names it, by number and time of making: somebody may have put one of their own there since,
+//! or a link, under whatever name.
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, StatxFlags, flock, fstat, openat, renameat, statx, unlinkat,
+};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -26,12 +32,50 @@ pub enum DataDirError {
          empty directory"
     )]
     NotOurs { marker: String, what: String },
+    #[error(
+        "{0} was not made by this server (or by a version that kept no note of it), and is left as it is; move it away, \
+         or choose a new or empty directory"
+    )]
+    Theirs(PathBuf),
 }
+
+/// What of its mark is read: a line for each file that was ever made.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A directory that is ours for as long as this lives.
 #[derive(Debug)]
 pub struct DataDir {
-    _marker: File,
+    path: PathBuf,
+    handle: File,
+    marker: File,
+    /// What was made in it.
+    made: Vec<FileId>,
+}
+
+/// A file by its number and its time of making, which no other has in the same directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId {
+    inode: u64,
+    born_ns: u64,
+}
+
+impl FileId {
+    /// Of what has this name in a directory (a link: of the link itself), or, without a name, of what is open. 0 where
+    /// the file system tells no time of making.
+    fn of(at: &File, name: &str) -> rustix::io::Result<Self> {
+        let flags = if name.is_empty() { AtFlags::EMPTY_PATH } else { AtFlags::SYMLINK_NOFOLLOW };
+        let s = statx(at, name, flags, StatxFlags::INO | StatxFlags::BTIME)?;
+        let is_told = s.stx_mask & StatxFlags::BTIME.bits() != 0;
+        let born_ns = (s.stx_btime.tv_sec as u64)
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(u64::from(s.stx_btime.tv_nsec));
+        Ok(Self { inode: s.stx_ino, born_ns: if is_told { born_ns } else { 0 } })
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (inode, born_ns) = line.split_once(' ')?;
+        Some(Self { inode: inode.parse().ok()?, born_ns: born_ns.parse().ok()? })
+    }
 }
 
 impl DataDir {
@@ -43,7 +87,7 @@ impl DataDir {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut marker = match openat(&handle, MARKER, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(rustix::io::Errno::NOENT) => {
+            Err(Errno::NOENT) => {
                 if let Some(holds) = foreign(dir).map_err(at)? {
                     let remedy = remedy(dir, format);
                     return Err(DataDirError::Foreign { dir: dir.display().to_string(), holds, remedy });
@@ -57,19 +101,99 @@ impl DataDir {
         flock(&marker, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| DataDirError::InUse(dir.to_owned()))?;
         let mut text = Vec::new();
-        (&mut marker).take(4096).read_to_end(&mut text).map_err(at)?;
+        (&mut marker).take(MOST_BYTES).read_to_end(&mut text).map_err(at)?;
+        let mut made = Vec::new();
         if text.is_empty() && foreign(dir).map_err(at)?.is_none() {
             // New, or of a server that was killed before it had written it.
             marker
                 .write_all(format!("{format}\n").as_bytes())
                 .and_then(|()| marker.sync_all())
                 .map_err(at)?;
-        } else if text.trim_ascii() != format.as_bytes() {
+        } else {
             let text = String::from_utf8_lossy(&text);
-            let line: String = text.lines().next().unwrap_or_default().chars().take(40).collect();
-            return Err(not_ours(dir, &format!("it says {line:?}, not {format:?}")));
+            let mut lines = text.lines();
+            let first = lines.next().unwrap_or_default();
+            if first.trim() != format {
+                let line: String = first.chars().take(40).collect();
+                return Err(not_ours(dir, &format!("it says {line:?}, not {format:?}")));
+            }
+            made.extend(lines.filter_map(FileId::parse));
+            if !text.ends_with('\n') {
+                // Written by hand, or cut off by a kill: what is noted next has a line of its own.
+                marker.write_all(b"\n").map_err(at)?;
+            }
         }
-        Ok(Self { _marker: marker })
+        Ok(Self { path: dir.to_owned(), handle, marker, made })
+    }
+
+    /// Whether there is something of ours under this name; what is somebody else's, a link among it, is refused.
+    pub fn has(&self, name: &str) -> Result<bool, DataDirError> {
+        match FileId::of(&self.handle, name) {
+            Ok(id) if self.made.contains(&id) => Ok(true),
+            Ok(_) => Err(DataDirError::Theirs(self.path.join(name))),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(self.failed(name, e)),
+        }
+    }
+
+    /// Makes a file of ours, in the place of an earlier one of ours.
+    pub fn make(&mut self, name: &str) -> Result<File, DataDirError> {
+        self.remove(name)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&self.handle, name, flags, Mode::from_raw_mode(0o644));
+        let file = File::from(made.map_err(|e| self.failed(name, e))?);
+        let id = FileId::of(&file, "").map_err(|e| self.failed(name, e))?;
+        self.note(name, id)?;
+        Ok(file)
+    }
+
+    /// A file that only this process has: its name is gone at once, and all of it when nobody has it open any more.
+    pub fn make_unnamed(&self) -> Result<File, DataDirError> {
+        let mut random = [0u8; 8];
+        let drawn = rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty());
+        drawn.map_err(|e| self.failed("", e))?;
+        let name = format!("{:016x}.new", u64::from_le_bytes(random));
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&self.handle, &name, flags, Mode::from_raw_mode(0o600));
+        let file = File::from(made.map_err(|e| self.failed(&name, e))?);
+        unlinkat(&self.handle, &name, AtFlags::empty()).map_err(|e| self.failed(&name, e))?;
+        Ok(file)
+    }
+
+    /// Takes for ours what a program of ours made under this name.
+    pub fn adopt(&mut self, name: &str) -> Result<(), DataDirError> {
+        let id = FileId::of(&self.handle, name).map_err(|e| self.failed(name, e))?;
+        self.note(name, id)
+    }
+
+    /// Removes what is ours under this name.
+    pub fn remove(&self, name: &str) -> Result<(), DataDirError> {
+        if self.has(name)? {
+            unlinkat(&self.handle, name, AtFlags::empty()).map_err(|e| self.failed(name, e))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a file of ours another name, in the place of one of ours.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), DataDirError> {
+        self.has(to)?;
+        renameat(&self.handle, from, &self.handle, to).map_err(|e| self.failed(to, e))
+    }
+
+    /// Before anything is in it: a kill leaves an empty file that is not ours, never one with our data.
+    fn note(&mut self, name: &str, id: FileId) -> Result<(), DataDirError> {
+        if self.made.contains(&id) {
+            return Ok(());
+        }
+        let line = format!("{} {}\n", id.inode, id.born_ns);
+        let written = self.marker.write_all(line.as_bytes()).and_then(|()| self.marker.sync_all());
+        written.map_err(|e| DataDirError::Io(self.path.join(name), e))?;
+        self.made.push(id);
+        Ok(())
+    }
+
+    fn failed(&self, name: &str, e: Errno) -> DataDirError {
+        DataDirError::Io(self.path.join(name), e.into())
     }
 }
 
@@ -156,6 +280,47 @@ mod tests {
         fs::write(dir.path().join("disk.raw"), b"of an older version").unwrap();
         assert!(claim(dir.path()).unwrap_err().contains(FORMAT));
         assert!(!dir.path().join(MARKER).exists());
+    }
+
+    #[test]
+    fn what_others_put_there_since_is_refused_and_what_we_made_is_known_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, precious) = (dir.path().join("data"), dir.path().join("precious"));
+        fs::write(&precious, b"p").unwrap();
+        let mut held = claim(&data).unwrap();
+        held.make("ours").unwrap().write_all(b"1").unwrap();
+        for way in ["file", "link", "hard link"] {
+            let name = data.join("disk");
+            match way {
+                "file" => drop(fs::copy(&precious, &name).unwrap()),
+                "link" => std::os::unix::fs::symlink(&precious, &name).unwrap(),
+                _ => fs::hard_link(&precious, &name).unwrap(),
+            }
+            for told in [
+                held.make("disk").map(drop).unwrap_err(),
+                held.remove("disk").unwrap_err(),
+                held.rename("ours", "disk").unwrap_err(),
+            ] {
+                assert!(told.to_string().contains("was not made by this server"), "{way}: {told}");
+            }
+            assert_eq!(fs::read(&name).unwrap(), b"p", "{way}");
+            fs::remove_file(&name).unwrap();
+        }
+        assert_eq!(fs::read(&precious).unwrap(), b"p");
+        held.rename("ours", "disk").unwrap();
+        drop(held);
+        // A server that was killed, and comes back.
+        let mut held = claim(&data).unwrap();
+        assert!(held.has("disk").unwrap() && !held.has("ours").unwrap());
+        held.make("disk").unwrap();
+        assert_eq!(fs::read(data.join("disk")).unwrap(), b"");
+        let mut file = held.make_unnamed().unwrap();
+        file.write_all(b"x").unwrap();
+        assert_eq!(fs::read_dir(&data).unwrap().count(), 2, "the mark and the disk");
+        // Replaced by one of theirs under its name.
+        fs::remove_file(data.join("disk")).unwrap();
+        fs::copy(&precious, data.join("disk")).unwrap();
+        assert!(held.has("disk").is_err());
     }
 
     #[test]

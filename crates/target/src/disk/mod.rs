@@ -1,6 +1,6 @@
 //! `plimsoll target disk`: a mounted directory on a disk with known limits, credit included, for whoever measures files.
 //!
-//! From below: a file; a FUSE file in front of it that answers when the tier's law says so; a loop device over that, without a page
+//! From below: a file without a name, which nobody else's can be taken for; a FUSE file in front of it that answers when the tier's law says so; a loop device over that, without a page
 //! cache of its own unless one is asked for; ext4 on it, mounted. Only the last has a name that stays: with it, all of it goes.
 
 mod fuse;
@@ -77,7 +77,6 @@ pub enum DiskError {
 pub struct MountedDisk {
     queue: Arc<DiskQueue>,
     mounted: PathBuf,
-    raw: PathBuf,
     device: PathBuf,
     /// Ours until all of it is gone.
     _dir: DataDir,
@@ -140,7 +139,6 @@ impl Drop for MountedDisk {
         // Whoever still looks into it keeps it until this process ends, and nobody else finds it.
         let _ = take_down(&self.mounted);
         let _ = fs::remove_dir(&self.mounted);
-        let _ = fs::remove_file(&self.raw);
     }
 }
 
@@ -148,13 +146,14 @@ impl Drop for MountedDisk {
 pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
     check(o)?;
     let dir = DataDir::claim(&o.data, DATA_FORMAT)?;
-    let (raw, front, mounted) = (o.data.join("disk.raw"), o.data.join("front"), o.data.join("mnt"));
+    let (front, mounted) = (o.data.join("front"), o.data.join("mnt"));
     // Of one that was killed here.
     for place in [&mounted, &front] {
         take_down(place).map_err(|e| step(&format!("{} cannot be unmounted", place.display()), e))?;
-        fs::create_dir_all(place).map_err(|e| step(&place.display().to_string(), e))?;
+        make_empty(place)?;
     }
-    let backing = make(&raw, o.size_bytes)?;
+    let backing = dir.make_unnamed()?;
+    furnish(&backing, o.size_bytes)?;
     let queue = DiskQueue::new(DiskLaw::new(&o.limits, o.credit_s, now_ns()), backing);
     let file = serve(&queue, &front, o)?;
     let device = loop_device::attach(&file, !o.is_cached);
@@ -166,7 +165,7 @@ pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
     let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
     mount(&device.path, &mounted, "ext4", flags, None)
         .map_err(|e| step(&format!("{} cannot be mounted", device.path.display()), e.into()))?;
-    Ok(MountedDisk { queue, mounted, raw, device: device.path.clone(), _dir: dir })
+    Ok(MountedDisk { queue, mounted, device: device.path.clone(), _dir: dir })
 }
 
 fn check(o: &DiskOptions) -> Result<(), DiskError> {
@@ -195,16 +194,26 @@ fn step(what: &str, e: io::Error) -> DiskError {
     DiskError::Step(what.to_owned(), e)
 }
 
-/// The file behind it, with a file system in it: made before there is a limit in front.
-fn make(raw: &Path, bytes: u64) -> Result<File, DiskError> {
-    let at = |e| step(&raw.display().to_string(), e);
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(raw).map_err(at)?;
-    file.set_len(bytes).map_err(at)?;
+/// A place to mount at: an empty directory. What is in any other would be hidden, and what a link leads to is not ours.
+fn make_empty(place: &Path) -> Result<(), DiskError> {
+    let at = |e| step(&place.display().to_string(), e);
+    match fs::create_dir(place) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.map_err(at),
+    }
+    let is_empty = fs::symlink_metadata(place).map_err(at)?.is_dir()
+        && fs::read_dir(place).map_err(at)?.next().is_none();
+    if is_empty { Ok(()) } else { Err(DataDirError::Theirs(place.to_owned()).into()) }
+}
+
+/// A file system in the file behind it: made before there is a limit in front.
+fn furnish(file: &File, bytes: u64) -> Result<(), DiskError> {
+    file.set_len(bytes).map_err(|e| step("the file of the disk", e))?;
     // No journal, and nothing left to be done later: what is written is what is measured.
     let options = "lazy_itable_init=0,nodiscard";
     let made = Command::new(MKFS)
         .args(["-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal", "-E", options])
-        .arg(raw)
+        .arg(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()))
         .stdin(Stdio::null())
         .output();
     match made {
@@ -214,7 +223,7 @@ fn make(raw: &Path, bytes: u64) -> Result<File, DiskError> {
             let said = String::from_utf8_lossy(&out.stderr);
             Err(DiskError::Mkfs(said.trim().chars().take(400).collect()))
         }
-        Ok(_) => Ok(file),
+        Ok(_) => Ok(()),
     }
 }
 
@@ -283,6 +292,33 @@ mod tests {
         let credit = DiskOptions { credit_s: Some(3.0), ..options(dir.path(), "azure-premium-256") };
         assert!(e(credit).contains("no credit"));
         assert!(!dir.path().join("d").exists());
+    }
+
+    /// What somebody put under a name of ours since is not touched: neither what such a link leads to, nor what mounting would hide.
+    #[test]
+    fn what_others_put_into_its_directory_survives() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let o = options(dir.path(), "vultr-nvme");
+        drop(DataDir::claim(&o.data, DATA_FORMAT).unwrap());
+        let theirs = dir.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        for (file, at) in [("precious", theirs.join("precious")), ("raw", o.data.join("disk.raw"))] {
+            fs::write(at, file).unwrap();
+        }
+        for name in ["mnt", "front"] {
+            std::os::unix::fs::symlink(&theirs, o.data.join(name)).unwrap();
+            let told = start(&o).unwrap_err().to_string();
+            assert!(told.contains(name) && told.contains("was not made by this server"), "{told}");
+            fs::remove_file(o.data.join(name)).unwrap();
+        }
+        assert!(fs::read(theirs.join("precious")).unwrap() == b"precious");
+        if Path::new("/dev/fuse").exists() {
+            drop(start(&o).unwrap());
+        }
+        assert!(fs::read(o.data.join("disk.raw")).unwrap() == b"raw");
     }
 
     /// Where it can be mounted (root, with FUSE and loop devices), what is written through it comes back, in any order of requests.

@@ -7,12 +7,13 @@
 use super::error::StoreError;
 use super::index::{Entry, Index, Page, PageRequest, page};
 use super::object::{self, Meta, Opened, Writer};
-use crate::data_dir::DataDir;
+use crate::data_dir::{DataDir, DataDirError};
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Sha256};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -101,12 +102,8 @@ impl Store {
     /// Opens a directory, makes it if need be, and reads what is there. One that holds anything else is refused.
     pub fn open(root: &Path, sync: bool) -> Result<Store, StoreError> {
         let dir = DataDir::claim(root, DATA_FORMAT)?;
+        clear(&root.join("tmp"))?;
         fs::create_dir_all(root.join("buckets"))?;
-        let tmp = root.join("tmp");
-        if tmp.exists() {
-            fs::remove_dir_all(&tmp)?;
-        }
-        fs::create_dir(&tmp)?;
         let mut store = Store {
             root: root.to_owned(),
             sync,
@@ -247,13 +244,38 @@ impl Store {
     /// A whole small file, by way of tmp/.
     pub fn write_file(&self, to: &Path, content: &[u8]) -> Result<(), StoreError> {
         let tmp = self.tmp_path();
-        fs::write(&tmp, content)?;
+        let mut file = File::create_new(&tmp)?;
+        file.write_all(content)?;
         if self.sync {
-            File::open(&tmp)?.sync_data()?;
+            file.sync_data()?;
         }
         fs::rename(&tmp, to)?;
         self.sync_dir(to.parent().unwrap_or(to))
     }
+}
+
+/// Makes `tmp/`, or removes from it what a killed server left: each has a number for a name. What has another is somebody's.
+fn clear(tmp: &Path) -> Result<(), StoreError> {
+    match fs::create_dir(tmp) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return Ok(made?),
+    }
+    let theirs = |path: PathBuf| StoreError::DataDir(DataDirError::Theirs(path));
+    if !fs::symlink_metadata(tmp)?.is_dir() {
+        return Err(theirs(tmp.to_owned()));
+    }
+    let entries: Vec<fs::DirEntry> = fs::read_dir(tmp)?.collect::<Result<_, _>>()?;
+    let is_ours = |e: &&fs::DirEntry| e.file_name().to_str().is_some_and(|n| n.parse::<u64>().is_ok());
+    if let Some(other) = entries.iter().find(|e| !is_ours(e)) {
+        return Err(theirs(other.path()));
+    }
+    for entry in entries {
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
 }
 
 impl Bucket {
@@ -367,6 +389,23 @@ mod tests {
             assert_eq!(fs::read(dir.path().join(name)).unwrap(), b"precious");
         }
         assert!(!dir.path().join("buckets").exists());
+    }
+
+    #[test]
+    fn what_others_put_into_its_place_for_what_is_not_whole_survives() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, theirs) = (dir.path().join("data"), dir.path().join("theirs"));
+        drop(Store::open(&data, false).unwrap());
+        let precious = data.join("tmp/notes.txt");
+        fs::write(data.join("tmp/7"), b"of a writer that was killed").unwrap();
+        fs::write(&precious, b"precious").unwrap();
+        let told = Store::open(&data, false).unwrap_err().to_string();
+        assert!(told.contains("notes.txt") && told.contains("was not made by this server"), "{told}");
+        assert_eq!(fs::read(&precious).unwrap(), b"precious");
+        fs::rename(data.join("tmp"), &theirs).unwrap();
+        fs::remove_file(theirs.join("notes.txt")).unwrap();
+        std::os::unix::fs::symlink(&theirs, data.join("tmp")).unwrap();
+        assert!(Store::open(&data, false).is_err() && theirs.join("7").exists());
     }
 
     #[test]
