@@ -64,6 +64,13 @@ def test_a_mounted_device_is_refused_whatever_is_named(plimsoll, image, tmp_path
             refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "mounted on")
 
 
+def test_what_is_mounted_by_another_loop_device_on_the_same_file_is_refused(plimsoll, image, tmp_path):
+    with loop_device(image) as device, loop_device(image) as other:
+        sh("mkfs.ext4", "-q", other)
+        with mounted(other, tmp_path / "mnt"):
+            refused(plimsoll("block", device, f"--destroy-data={device}", *WRITE), "on the same file", "mounted on")
+
+
 def test_a_swap_in_use_is_refused(plimsoll, image):
     image.write_bytes(bytes(64 * MIB))
     with loop_device(image) as device:

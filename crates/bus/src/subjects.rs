@@ -145,7 +145,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), BusError> {
     // One that is far too long is not said back as a whole.
     let shown: String = name.chars().take(LONGEST_NAME + 1).collect();
     Err(BusError::refused(
-        format!("{shown:?} cannot be the name of a {what}"),
+        format!("{shown:?} cannot be the name of {} {what}", if what.starts_with('a') { "an" } else { "a" }),
         format!("Use 1 to {LONGEST_NAME} letters, digits, - and _, and no - at the start"),
     ))
 }

@@ -19,6 +19,9 @@ use crate::wire::{NodeRecord, PingRecord, RunOrder, SLICE_NS, StreamTold};
 const SLICE_S: f64 = SLICE_NS as f64 / 1e9;
 /// Of all CPU time; beyond it what was measured is the hypervisor's. As in the validity checks of other runs.
 const STOLEN: f64 = 0.10;
+/// Half of an interval as a part of its rate, beyond which a rate is hardly known. (A choice: two lanes of which one has half as much again
+/// can still be told apart.)
+const WIDE: f64 = 0.25;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// A stage, as its hosts saw it.
@@ -360,6 +363,7 @@ pub fn conclude(record: &mut NetRecord) {
                 findings.push(Finding::new("N05", "interface_errors", Level::Qualified, text));
             }
         }
+        findings.extend(wide(record, stage));
         let cpu_bound =
             stage.lanes.iter().filter(|l| l.limited_by.iter().any(|x| x.kind.ends_with("_cpu"))).count();
         if cpu_bound > 0 {
@@ -400,6 +404,26 @@ pub fn conclude(record: &mut NetRecord) {
     // What was not done may have shown another rate: nothing is held against a part of a test.
     record.valid &= !record.interrupted;
     record.sentences = crate::words::sentences(record);
+}
+
+/// Lanes whose rate is hardly known: too short a time, or a machine that others use.
+fn wide(record: &NetRecord, stage: &NetStage) -> Option<Finding> {
+    let widths = stage.lanes.iter().filter_map(|l| Some((l, l.bytes_per_s?.relative_half_width())));
+    let wide: Vec<_> = widths.filter(|(_, w)| *w > WIDE).collect();
+    let (worst, width) = wide.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let level = if *width >= 1.0 { Level::Invalid } else { Level::Qualified };
+    let text = format!(
+        "{}: the rate of {} of {} lanes is known to no better than \u{b1}{:.0} % ({} to {}: \u{b1}{:.0} %): measure for longer \
+         (--duration), on machines that nobody else uses.",
+        stage.title,
+        wide.len(),
+        stage.lanes.len(),
+        100.0 * WIDE,
+        record.name_of(worst.from),
+        record.name_of(worst.to),
+        100.0 * width
+    );
+    Some(Finding::new("N11", "hardly_known", level, text).measured(*width, WIDE))
 }
 
 /// A rate that fell and stayed down, with its time; else one that moved all the same.

@@ -94,7 +94,7 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
             ));
             let slow: Vec<String> = pairs
                 .iter()
-                .filter(|l| rate(l) * 8e-9 < 0.8 * median)
+                .filter(|l| l.bytes_per_s.is_some_and(|e| e.high * 8e-9 < 0.8 * median))
                 .take(5)
                 .map(|l| named(record, l))
                 .collect();
@@ -138,8 +138,8 @@ pub fn sentences(record: &NetRecord) -> Vec<String> {
 }
 
 fn named(record: &NetRecord, l: &NetLane) -> String {
-    let rate = l.bytes_per_s.map_or(0.0, |e| e.value * 8e-9);
-    format!("{} to {} with {rate:.3} Gbit/s", record.name_of(l.from), record.name_of(l.to))
+    let rate = l.bytes_per_s.map_or_else(|| "no rate".into(), |e| gbit(&e));
+    format!("{} to {} with {rate}", record.name_of(l.from), record.name_of(l.to))
 }
 
 #[cfg(test)]
@@ -172,5 +172,33 @@ mod tests {
         assert!(said.starts_with("Pairs, 2 disjoint pairs at the same time: median 1.000 Gbit/s"), "{said}");
         record.stages = lanes.iter().map(|l| stage(std::slice::from_ref(l))).collect();
         assert!(sentences(&record)[0].starts_with("Pairs: median"));
+    }
+
+    /// 0 to 65 Gbit/s says neither that a lane is slow nor that it is fast.
+    #[test]
+    fn a_pair_that_is_hardly_known_is_not_called_slow() {
+        let mut record = crate::new_record("net-1".into(), "1", "", String::new());
+        record.hosts = ["a", "b", "c"].map(|n| NetHost { name: n.into(), ..NetHost::default() }).into();
+        let stage = |to, rate: f64, half: f64| NetStage {
+            pattern: "pairs".into(),
+            title: format!("a to {to}"),
+            lanes: vec![NetLane {
+                from: 0,
+                to,
+                bytes_per_s: Some(Estimate::symmetric(rate, half, 9.0)),
+                ..NetLane::default()
+            }],
+            ..NetStage::default()
+        };
+        record.stages = vec![stage(1, 60e6, 80e6), stage(2, 125e6, 1e6)];
+        record.stages.push(stage(2, 125e6, 1e6));
+        crate::judge::conclude(&mut record);
+        assert!(!record.sentences.iter().any(|s| s.contains("Below 80 %")), "{:?}", record.sentences);
+        let f = record.findings.iter().find(|f| f.code == "N11").unwrap();
+        assert!(!record.valid && f.text.contains("a to b"), "{f:?}");
+        record.stages[0] = stage(1, 60e6, 20e6);
+        record.findings.clear();
+        crate::judge::conclude(&mut record);
+        assert!(record.valid && record.sentences.iter().any(|s| s.contains("of the median: a to b")));
     }
 }

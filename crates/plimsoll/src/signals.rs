@@ -56,6 +56,11 @@ pub fn was_asked_to_stop() -> bool {
     INTERRUPT.get().is_some_and(Interrupt::is_requested)
 }
 
+/// It was asked twice: nothing is waited for any more.
+pub fn was_told_not_to_wait() -> bool {
+    INTERRUPT.get().is_some_and(Interrupt::is_enough)
+}
+
 extern "C" fn on_signal(_: libc::c_int) {
     let Some(meaning) = INTERRUPT.get().map(Interrupt::signal) else { return };
     let role = ProcessRole::of_number(ROLE.load(Ordering::Relaxed));

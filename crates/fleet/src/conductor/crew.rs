@@ -479,7 +479,11 @@ impl Crew for FleetCrew {
         if self.plan.targets.values().any(TargetSpec::is_on_files) && !keep {
             let inside = self.link().lock();
             let lost = inside.agents.iter().filter(|a| a.lost.is_some());
-            left.extend(lost.map(|a| format!("files of agent {}, which was lost", a.name)));
+            let run = &self.link().run;
+            left.extend(lost.map(|a| {
+                let name = &a.name;
+                format!("what agent {name} made, which was lost (on its machine: `plimsoll cleanup agents/{run}.{name}`)")
+            }));
         }
         self.link().dismiss();
         Ok(left)

@@ -116,8 +116,9 @@ fn labels(c: &AgentCommand, env: &dyn Fn(&str) -> Option<String>) -> Result<BTre
 }
 
 pub fn agent(c: &AgentCommand) -> Result<Exit, Fault> {
-    signals::install(ProcessRole::Server);
+    // As long as it waits for somebody to write the token there is nothing to end in order.
     let token = Token::parse(&token_text(&c.join)?)?;
+    signals::install(ProcessRole::Server);
     let env = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let here = || launch::place::name(&env).unwrap_or_else(host_name);
     let name = c.name.clone().unwrap_or_else(|| name_from(&here()));

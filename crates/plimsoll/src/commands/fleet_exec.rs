@@ -229,10 +229,10 @@ fn end(a: &DownArgs) -> Result<Exit, Fault> {
     }
     if a.force {
         home.forget_launched()?;
-        output::tell(format_args!("plimsoll: {left} agents that may still run are forgotten (--force)"));
+        output::tell(format_args!("plimsoll: {left} agent(s) that may still run are forgotten (--force)"));
     } else {
         output::tell(format_args!(
-            "plimsoll: {left} agents may still run, and stay noted: call `plimsoll fleet down --name {}` again when their \
+            "plimsoll: {left} agent(s) may still run, and stay noted: call `plimsoll fleet down --name {}` again when their \
              hosts answer; --force forgets them",
             home.fleet()
         ));

@@ -241,8 +241,15 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
         }
     }
     if things.is_empty() {
-        output::tell(format_args!("plimsoll: run {} left nothing behind", dir.id()));
-        return Ok(Exit::Valid);
+        let (id, apart) = (dir.id(), made_by_agents(&dir)?);
+        let Some(apart) = apart else {
+            output::tell(format_args!("plimsoll: run {id} left nothing behind"));
+            return Ok(Exit::Valid);
+        };
+        output::tell(format_args!(
+            "plimsoll: run {id} left nothing behind that this machine knows of. {apart}"
+        ));
+        return Ok(Exit::LeftBehind);
     }
     if c.dry_run {
         for thing in &things {
@@ -267,6 +274,25 @@ pub fn cleanup(c: &CleanupCommand) -> Result<Exit, Fault> {
         remedy: "Fix what is named above, and run this again.".into(),
         exit: Exit::LeftBehind,
     })
+}
+
+/// What a run over a fleet may have left on its agents' machines, and how it is removed there: each agent has the journal of its own
+/// files. `None`: they were all there at its end, and removed what they had made.
+fn made_by_agents(dir: &RunDir) -> Result<Option<String>, Fault> {
+    let agents = dir.env()?.environment.agents;
+    let is_theirs = dir.plan()?.targets.values().any(|t| t.is_on_files());
+    let saw_the_end = dir.sealed()?.is_some_and(|_| {
+        dir.summary().is_ok_and(|s| s.findings.iter().all(|f| f.name != "left_behind" && f.code != "V24"))
+    });
+    if agents.is_empty() || !is_theirs || saw_the_end {
+        return Ok(None);
+    }
+    let id = dir.id();
+    let names = agents.iter().map(|a| clean(&a.agent).into_owned()).collect::<Vec<_>>().join(", ");
+    Ok(Some(format!(
+        "Files that its agents made are on their machines, and their journals, too: where one was lost, call \
+         `plimsoll cleanup agents/{id}.NAME` there, in the directory in which it was started or with its --runs-dir (agents: {names})."
+    )))
 }
 
 /// Removes what a run left, by agents of a fleet where one is used and this machine does not reach the storage.

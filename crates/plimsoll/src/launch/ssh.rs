@@ -164,7 +164,8 @@ pub fn launch(home: &Home, token: &Token, wish: &SshWish<'_>) -> Result<(), Faul
             return Err("it was not asked any more".to_owned());
         }
         let one = SshHost { ssh: &ssh, host, name: &names[number], fleet: home.fleet() };
-        let mut started = one.start(&binary, &text, &wish.flags, number)?;
+        let mut started =
+            one.start(&binary, &text, &wish.flags, number).inspect_err(|_| ssh.hang_up(host))?;
         started.config.clone_from(&ssh.config);
         note(home, &launched, &started, &ssh)?;
         ssh.hang_up(host);

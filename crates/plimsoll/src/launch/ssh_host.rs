@@ -3,16 +3,35 @@
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 
 use super::ssh::{Binary, Ssh};
 use crate::rerun::quoted;
+use crate::signals;
 
 /// A host that says more than this is not listened to.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// How long a word over ssh is waited for, and by which signal no longer. A host whose login hangs (a home directory that is not served any
+/// more) answers ssh's own signs of life for ever.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    most: Duration,
+    is_over: fn() -> bool,
+}
+
+/// For a look at a host. (A choice: slow logins take some seconds.)
+const LOOKING: Waits = Waits { most: Duration::from_secs(60), is_over: signals::was_asked_to_stop };
+/// For the copy of the binary: 50 MB at 1 Mbit/s are 7 minutes.
+const COPYING: Waits = Waits { most: Duration::from_secs(1800), is_over: signals::was_asked_to_stop };
+/// For an agent to be in, which its script waits 60 s for.
+const STARTING: Waits = Waits { most: Duration::from_secs(120), is_over: signals::was_asked_to_stop };
+/// For an agent to end, which its script waits 35 s for. Whoever has asked for the end wants this done: the next signal ends the wait.
+const ENDING: Waits = Waits { most: Duration::from_secs(90), is_over: signals::was_told_not_to_wait };
 
 /// How long an agent stays that has no work: where nobody came to end it, it does not stay for good.
 const UNTIL_IDLE: &str = "12h";
@@ -160,7 +179,7 @@ impl SshHost<'_> {
         let set = format!("hash={}\n", binary.hash);
         let mut look = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{LOOK}"), &[]));
         look.stdin(Stdio::null());
-        let looked = said(heard(look, None))?;
+        let looked = said(heard(look, None, LOOKING))?;
         if let Some(machine) = looked.trim().strip_prefix("lacks ") {
             let ours = uname();
             if machine != ours {
@@ -171,7 +190,7 @@ impl SshHost<'_> {
             let sent = File::open(&binary.path).map_err(|e| format!("this program cannot be read: {e}"))?;
             let mut take = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{TAKE}"), &[]));
             take.stdin(sent);
-            said(heard(take, None))?;
+            said(heard(take, None, COPYING))?;
         }
         let set = format!("{set}name={}\nfleet={}\n", quoted(self.name), quoted(self.fleet));
         let mut all = vec![
@@ -185,7 +204,7 @@ impl SshHost<'_> {
         all.extend_from_slice(flags);
         let mut command = self.ssh.command(self.host, &shell(&format!("{set}{FIND}{START}"), &all));
         command.stdin(Stdio::piped());
-        let text = said(heard(command, Some(token)))?;
+        let text = said(heard(command, Some(token), STARTING))?;
         self.started(&text).ok_or_else(|| format!("it did not say what it started: {}", clean(text.trim())))
     }
 
@@ -216,7 +235,7 @@ impl Started {
         let set = format!("pid={}\nticks={}\nplace={}\n", self.pid, self.start_ticks, quoted(&self.place));
         let mut command = ssh.command(&self.host, &shell(&format!("{set}{END}"), &[]));
         command.stdin(Stdio::null());
-        said(heard(command, None)).map(drop)
+        said(heard(command, None, ENDING)).map(drop)
     }
 }
 
@@ -231,20 +250,56 @@ fn label(host: &str) -> &str {
     host.rsplit_once('@').map_or(host, |(_, h)| h)
 }
 
-/// What a command says, and how it ends; one that says more than [`MOST_BYTES`] is ended. `line`: for its standard input, where that is
-/// a pipe.
-fn heard(mut command: Command, line: Option<&str>) -> std::io::Result<Output> {
+/// What a command says, and how it ends; one that says more than [`MOST_BYTES`], or takes too long, is ended. `line`: for its standard
+/// input, where that is a pipe.
+fn heard(mut command: Command, line: Option<&str>, waits: Waits) -> std::io::Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let (Some(line), Some(mut stdin)) = (line, child.stdin.take()) {
         // Where it has ended already, its own words say why.
         let _ = writeln!(stdin, "{line}");
     }
     let (out, err, pid) = (child.stdout.take(), child.stderr.take(), child.id());
-    let (stdout, stderr) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let stderr = scope.spawn(move || bounded(err, pid));
-        (bounded(out, pid), stderr.join().unwrap_or_default())
-    });
-    Ok(Output { status: child.wait()?, stdout, stderr })
+        let stdout = scope.spawn(move || bounded(out, pid));
+        let status = ended(&mut child, waits);
+        let (stdout, stderr) = (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default());
+        Ok(Output { status: status?, stdout, stderr })
+    })
+}
+
+/// How it ended by itself; one that is waited for no longer is killed, with what it started in its group.
+fn ended(child: &mut Child, waits: Waits) -> std::io::Result<ExitStatus> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        let why = match ((waits.is_over)(), begun.elapsed() > waits.most) {
+            (true, _) => {
+                std::io::Error::new(std::io::ErrorKind::Interrupted, "it was not waited for any more")
+            }
+            (_, true) => {
+                let text = format!(
+                    "nothing came of it within {} s: look at what its login does",
+                    waits.most.as_secs()
+                );
+                std::io::Error::new(std::io::ErrorKind::TimedOut, text)
+            }
+            _ => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
+        };
+        if let Ok(pid) = libc::pid_t::try_from(child.id()) {
+            // SAFETY: the number is of a child that is waited for only after this; where it leads no group, nobody is meant.
+            unsafe { libc::kill(-pid, libc::SIGKILL) };
+        }
+        child.kill()?;
+        child.wait()?;
+        return Err(why);
+    }
 }
 
 /// What comes, up to the bound; there the process ends, which is our child that nobody has waited for yet.
@@ -267,6 +322,7 @@ fn said(output: std::io::Result<Output>) -> Result<String, String> {
         std::io::ErrorKind::NotFound => {
             "there is no ssh on this machine (apt-get install openssh-client)".to_owned()
         }
+        std::io::ErrorKind::Interrupted | std::io::ErrorKind::TimedOut => e.to_string(),
         _ => format!("ssh cannot be started: {e}"),
     })?;
     if [&output.stdout, &output.stderr].iter().any(|text| text.len() as u64 >= MOST_BYTES) {
@@ -289,6 +345,8 @@ fn uname() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
@@ -317,15 +375,27 @@ mod tests {
         for code in ["exec yes", "exec yes >&2"] {
             let mut command = Command::new("sh");
             command.args(["-c", code]);
-            let e = said(heard(command, None)).unwrap_err();
+            let e = said(heard(command, None, LOOKING)).unwrap_err();
             assert!(e.contains("more than 1 MiB"), "{e}");
         }
+    }
+
+    /// Also what it has started, which holds its pipes.
+    #[test]
+    fn one_that_never_ends_is_waited_for_no_longer_than_is_said() {
+        let hung = |waits: Waits| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "sleep 1000 & sleep 1000"]).process_group(0);
+            said(heard(command, None, waits)).unwrap_err()
+        };
+        let e = hung(Waits { most: Duration::from_millis(50), is_over: || false });
+        assert!(e.contains("nothing came of it within"), "{e}");
+        assert!(hung(Waits { most: Duration::MAX, is_over: || true }).contains("not waited for any more"));
     }
 
     /// A systemd whose unit ended at once: it has no process any more.
     #[test]
     fn a_unit_that_ended_at_once_says_why_and_leaves_no_token() {
-        use std::os::unix::process::CommandExt as _;
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let program = |name: &str, text: &str| {
@@ -347,7 +417,7 @@ mod tests {
         command.args(["-c", &script]).env("PATH", paths).env("XDG_CACHE_HOME", path("cache"));
         // Its own group: what it is a test of would end this one.
         command.stdin(Stdio::piped()).process_group(0);
-        let e = said(heard(command, Some("secret"))).unwrap_err();
+        let e = said(heard(command, Some("secret"), STARTING)).unwrap_err();
         assert_eq!(e, "no such flag");
         let asked = std::fs::read_to_string(path("asked")).unwrap();
         assert!(asked.contains("stop") && asked.contains("plimsoll-f-a-"), "{asked}");
@@ -387,7 +457,7 @@ mod tests {
         let (ok, _) = start(false);
         assert!(!ok);
         while is_there() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(std::fs::read_dir(path("plimsoll/agents")).unwrap().count(), 0);
         let (ok, said) = start(true);
@@ -403,7 +473,7 @@ mod tests {
         let ssh_words = |code: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", code]);
-            said(heard(command, None))
+            said(heard(command, None, LOOKING))
         };
         assert_eq!(ssh_words("echo x").unwrap(), "x\n");
         let e = ssh_words("printf 'a\\nb\\033[31m\\n' >&2; exit 255").unwrap_err();

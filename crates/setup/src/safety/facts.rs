@@ -18,6 +18,8 @@ pub enum UseOf {
     Part,
     /// The disk that the target is a partition of.
     Whole,
+    /// Another loop device on the file that the target is on, or a partition of that.
+    Twin,
 }
 
 /// One use that forbids writing.
@@ -56,6 +58,14 @@ pub fn uses(device: &DeviceInfo) -> Vec<DeviceUse> {
         && let Some(number) = sys_number(&class_path(disk))
     {
         out.extend(uses_of(disk, number, UseOf::Whole));
+    }
+    // A file may lie behind several loop devices: what one of them holds is what all of them are.
+    let disk = device.partition_of.as_deref().unwrap_or(&device.name);
+    for (name, number) in twins(disk) {
+        out.extend(uses_of(&name, number, UseOf::Twin));
+        for (name, number) in partitions(&name) {
+            out.extend(uses_of(&name, number, UseOf::Twin));
+        }
     }
     out
 }
@@ -105,6 +115,23 @@ fn uses_of(name: &str, number: (u32, u32), whose: UseOf) -> Vec<DeviceUse> {
         }
     }
     out
+}
+
+/// Other loop devices on the file that this one is on.
+fn twins(name: &str) -> Vec<(String, (u32, u32))> {
+    let file = |sys: &Path| {
+        let path = fs::read_to_string(sys.join("loop/backing_file")).ok()?;
+        let m = fs::metadata(path.trim_end_matches('\n')).ok()?;
+        Some((m.dev(), m.ino()))
+    };
+    let Some(ours) = file(&class_path(name)) else { return Vec::new() };
+    fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter(|e| e.file_name().to_string_lossy() != name && file(&e.path()) == Some(ours))
+        .filter_map(|e| Some((e.file_name().to_string_lossy().into_owned(), sys_number(&e.path())?)))
+        .collect()
 }
 
 /// Why writing to this regular file would hurt somebody: it is a swap, or lies behind a loop device.

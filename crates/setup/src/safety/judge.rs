@@ -52,6 +52,7 @@ pub fn judge(
             UseOf::Itself => "it".to_owned(),
             UseOf::Part => format!("its partition {}", u.device),
             UseOf::Whole => format!("{}, the disk that it is part of,", u.device),
+            UseOf::Twin => format!("{}, which is on the same file,", u.device),
         };
         return refuse(
             format!("{who} {}", u.what),
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_device_in_use_is_refused_whatever_is_named() {
-        for whose in [UseOf::Itself, UseOf::Part, UseOf::Whole] {
+        for whose in [UseOf::Itself, UseOf::Part, UseOf::Whole, UseOf::Twin] {
             let e = judge(write(Some("SN1")), &device(), &in_use(whose), &[]).unwrap_err();
             assert!(e.problem.contains("mounted on /"), "{e}");
         }
