@@ -166,3 +166,31 @@ def test_a_credit_that_runs_out_is_dated_within_round_and_phase(plimsoll, runs, 
     assert abs(drops["iops/total"]["ours"]["value"] - 0.733) < 0.1, drops
     assert drops["read/read"]["ours"]["value"] > 0.7, drops
     assert any(re.search("fall is inside run|before those phases of run", n) for n in said["notes"]), said["notes"]
+
+
+@pytest.mark.measures
+def test_a_published_comparison_of_disks_is_repeated_in_small(plimsoll, tmp_path):
+    """One subject of the template at its own rates, with less to write and three rounds: promised beside measured, and what a month costs."""
+    text = plimsoll("campaign", "new", "disks", "--embedded", check=True).out
+    small = [("cycles = 10", "cycles = 3"), ("1GiB", "64MiB"), ("5s", "1s"), ("1280MiB", "128MiB"), ("512MiB", "96MiB")]
+    small += [("scale = 4", "scale = 1"), ("4400/s", "1100/s")]
+    for old, new in small:
+        assert old in text
+        text = text.replace(old, new)
+    head, *blocks = re.split(r"(?m)^(?=\[\[(?:subject|workload)\]\]|\[published\])", text)
+    names = ("azure 256GiB", "ten runs")
+    kept = [b for b in blocks if b.startswith("[published]") or re.search(r'(?m)^name = "(.*)"', b)[1] in names]
+    file = tmp_path / "disks.toml"
+    file.write_text(head + "".join(kept))
+    shown = plimsoll("replicate", file, "--dry-run", check=True).out
+    # 67.1 MB written at 106 MB/s and read at 90, and a second: three times.
+    assert "azure 256GiB no cache, ten runs  (a run: 7 s at least)" in shown, shown
+    result = plimsoll("replicate", file, "--json", timeout=200)
+    said = json.loads(result.out)["comparisons"]
+    of = {(c["figure"], c["subject"], c["line"]): c for c in said}
+    share = of["share_of_cap", "azure 256GiB no cache", "iops/total"]
+    # A tenth of a second's may come at once, and of 16,384 pages those that were read before are in the cache.
+    assert 0.9 < share["ours"]["value"] < 1.3 and share["verdict"] != "inconclusive", (share, result.err)
+    month = of["month_at_rate", "azure 256GiB no cache", "iops/total"]
+    assert "142.56 USD (printed: 1,425.60)" in month["published_word"], month
+    assert abs(month["ours"]["value"] / (142.56 * share["ours"]["value"]) - 1) < 1e-6, month

@@ -224,7 +224,7 @@ def cut_down(plimsoll, tmp_path, template, subject, workload, sizes):
     "template, subject, workload, sizes, caps",
     [
         ("object-tiers", "standard", "GET", ["4KB", "1MB"], [40, 30 * 2**20 / 1e6]),
-        ("block-tiers", "nvme", "randrw", ["4KiB", "64KiB"], [4000, 160e6 / 65536]),
+        ("block-tiers", "nvme", "randrw", ["4KiB", "64KiB"], [5000, 200e6 / 65536]),
     ],
 )
 def test_a_published_benchmark_is_repeated_on_what_plimsoll_brings(plimsoll, runs, tmp_path, template, subject, workload, sizes, caps):

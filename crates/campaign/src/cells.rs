@@ -75,6 +75,8 @@ pub struct FileCell {
     pub cycles: u32,
     /// Of its third phase.
     pub iops_duration: Span,
+    /// Seconds that all of it takes at the least, where whoever knows the disk has said so. Nothing that is measured depends on it.
+    pub least_s: Option<f64>,
 }
 
 impl FileCell {
@@ -330,6 +332,7 @@ fn work_of(
             threads: at.threads.fixed(),
             cycles: f.cycles,
             iops_duration: f.iops_duration,
+            least_s: None,
         }));
     }
     let template = Box::new(stage_of(subject, load, &at.size, at.depth)?);

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use plimsoll_model::analysis::Analysis;
 use plimsoll_model::claim::{BestConcurrency, ClaimKind};
 use plimsoll_model::cost::Money;
+use plimsoll_model::plan::suite;
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Claim, Estimate, Level, RunSummary};
+use plimsoll_stats::cycles;
 use serde::{Deserialize, Serialize};
 
 use crate::burst::LimitFigures;
@@ -93,6 +95,19 @@ pub struct CellFigure {
     /// Of a benchmark that goes round several times in one run: op/s of each time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each: Vec<f64>,
+    /// Seconds that its ops were counted over: one more or less of them nobody would have noticed. Absent: not known, or the work was
+    /// given and its time measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_s: Option<f64>,
+}
+
+impl CellFigure {
+    /// What one op in the window would be, as a rate of ops and as one of payload.
+    pub(crate) fn one_op(&self) -> Option<(f64, f64)> {
+        let per_s = 1.0 / self.counted_s.filter(|s| *s > 0.0)?;
+        let bytes = self.ops_per_s.zip(self.bytes_per_s).filter(|(ops, _)| ops.value > 0.0);
+        Some((per_s, bytes.map_or(0.0, |(ops, b)| per_s * b.value / ops.value)))
+    }
 }
 
 /// A rate that fell to another level while it was measured.
@@ -146,10 +161,28 @@ impl CellRun {
                 verdict: c.verdict.clone(),
             }));
         }
+        self.falls.extend(of_rounds(summary, analysis));
         self.falls.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         self.falls.truncate(MOST_FALLS);
         self
     }
+}
+
+/// Falls between rounds of a benchmark that goes round several times: at the start of the first that is slower.
+fn of_rounds<'a>(summary: &'a RunSummary, analysis: &'a Analysis) -> impl Iterator<Item = SeenFall> + 'a {
+    summary.workloads.iter().enumerate().filter_map(|(i, w)| {
+        let each: Vec<f64> = w.each_ops_per_s.iter().map(|e| e.value).collect();
+        let fall = cycles::fall(&each)?;
+        let span = analysis.spans.iter().find(|s| s.line == i && s.repeat as usize == fall.first_after)?;
+        Some(SeenFall {
+            line: format!("{}/{}", w.name, w.op),
+            unit: "ops".into(),
+            at_s: span.start_s,
+            from_per_s: fall.before,
+            to_per_s: fall.after,
+            verdict: format!("from round {} of {} on", fall.first_after + 1, each.len()),
+        })
+    })
 }
 
 /// Of one run, in the ledger.
@@ -172,7 +205,15 @@ fn figures(summary: &RunSummary) -> Vec<CellFigure> {
     if summary.workloads.len() > MOST_LINES && !limits.is_empty() {
         return limits;
     }
-    summary.workloads.iter().map(|w| sustained(summary, w).unwrap_or_else(|| of_line(w))).collect()
+    // The file benchmark measures how long a given work takes, to the end of its last op.
+    let is_counted = summary.labels.get(suite::LABEL).is_none_or(|s| s != suite::FILE);
+    let plain = |w| CellFigure { counted_s: counted_s(w).filter(|_| is_counted), ..of_line(w) };
+    summary.workloads.iter().map(|w| sustained(summary, w).unwrap_or_else(|| plain(w))).collect()
+}
+
+/// Where it was given at all: lines of other tools may lack it.
+fn counted_s(w: &WorkloadSummary) -> Option<f64> {
+    (w.window_s > 0.0 && w.window_s.is_finite()).then_some(w.window_s)
 }
 
 /// A line in which a burst ended has no one rate (V04); what it fell to has, where a limit was proved.

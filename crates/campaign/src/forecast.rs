@@ -131,7 +131,7 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
             let moved = total.zip(rate).map_or(0.0, |(total, rate)| 2.0 * total / rate);
             let iops_s = f.iops_duration.0.as_secs_f64() * cycles;
             Forecast {
-                time_s: iops_s + moved,
+                time_s: f.least_s.unwrap_or(iops_s + moved),
                 bytes: total.map(|t| 2.0 * t),
                 requests: total.zip(promised.ops_per_s).map(|(t, r)| 2.0 * t / 65_536.0 + r.0 * iops_s),
             }

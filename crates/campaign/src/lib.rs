@@ -67,9 +67,9 @@ pub use of_runs::{LooseRun, of_runs};
 pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
-    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedFigure, PublishedLimit,
-    PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys, published_result,
-    replication,
+    ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedCost, PublishedFigure,
+    PublishedLimit, PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys,
+    published_result, replication,
 };
 pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
 pub use result::{

@@ -21,8 +21,20 @@ pub enum IntervalOf {
     Instances,
     /// Runs on one instance: it says what another run on the same would do.
     Runs,
+    /// Rounds of a benchmark that one run makes in succession: it says what the next one would do.
+    Rounds,
     /// The time of a single run: it says nothing of another run.
     OneRun,
+}
+
+impl IntervalOf {
+    /// Whether it is of several measurements, and not of the time within a single one.
+    pub fn is_repeated(self) -> bool {
+        match self {
+            Self::Instances | Self::Runs | Self::Rounds => true,
+            Self::OneRun => false,
+        }
+    }
 }
 
 /// A row of the table: one subject, one workload, one line of its runs.
@@ -253,11 +265,13 @@ fn row(
     let flat = || valid.iter().flatten();
     let ops: Vec<Vec<Estimate>> = series(&valid, |f| f.ops_per_s);
     let bytes: Vec<Vec<Estimate>> = series(&valid, |f| f.bytes_per_s);
-    let (ops_per_s, bytes_per_s) =
-        (spread::together(&file.repeat, &ops), spread::together(&file.repeat, &bytes));
+    let (one_op, its_bytes) = spread::one_op(flat().map(|(_, f)| *f));
+    let ops_per_s = spread::together(&file.repeat, &ops).map(|e| spread::counted(e, one_op));
+    let bytes_per_s = spread::together(&file.repeat, &bytes).map(|e| spread::counted(e, its_bytes));
     // A limit may be proved on payload alone.
     let (main, rate) = if ops_per_s.is_some() { (&ops, ops_per_s) } else { (&bytes, bytes_per_s) };
-    let interval_of = spread::interval_of(main, rate);
+    let rounds = flat().map(|(_, f)| f.each.len()).min().unwrap_or(0);
+    let interval_of = spread::interval_of(main, rate, rounds);
     let instances_used = valid.iter().filter(|v| !v.is_empty()).count() as u32;
     let median_of = |of: fn(&CellFigure) -> Option<u64>| {
         spread::median(flat().filter_map(|(_, f)| of(f))).filter(|_| instances_used == 1)

@@ -308,3 +308,49 @@ fn a_brought_run_with_damage_is_in_no_figure() {
         assert_eq!(exits, if is_used { vec![] } else { vec![7] });
     }
 }
+
+/// Of 4 MiB at 9.5 a second there are 28 ops in three seconds: repeats that all count 28 know it no better than to one of them.
+#[test]
+fn the_same_few_ops_in_each_run_are_known_to_one_of_them() {
+    let of_count = |n: f64, window_s: f64| {
+        let mut r = run(n / window_s, 1);
+        r.figures[0].counted_s = Some(window_s);
+        r.figures[0].bytes_per_s = r.figures[0].ops_per_s.map(|e| e.scaled(4_194_304.0));
+        r
+    };
+    let of = |runs: Vec<CellRun>| {
+        let n = runs.len();
+        row(&file(&format!("{{ at_least = {n} }}"), &[]), &[runs]).0
+    };
+    let few = of(vec![of_count(28.0, 3.0), of_count(28.0, 3.0), of_count(28.0, 3.0)]);
+    let (ops, bytes) = (few.ops_per_s.unwrap(), few.bytes_per_s.unwrap());
+    assert!((ops.half_width() - 1.0 / 3.0).abs() < 1e-9, "{ops:?}");
+    assert!((bytes.relative_half_width() - 1.0 / 28.0).abs() < 1e-9, "{bytes:?}");
+    // The true rate was 28.4 ops in 3 s: no word of "lower" comes out of the digits.
+    assert!(ops.contains(28.4 / 3.0));
+    // The spread of counts stays what it was, and the one op comes on top: neither knows of the other.
+    let spread = of(vec![of_count(27.0, 3.0), of_count(28.0, 3.0), of_count(29.0, 3.0)]);
+    let over_runs = 4.302_653 / 3.0 / 3f64.sqrt();
+    assert!((spread.ops_per_s.unwrap().half_width() - over_runs.hypot(1.0 / 3.0)).abs() < 1e-5);
+    // Of many ops it is nothing, and a count near nothing does not go below it.
+    let many = of(vec![of_count(120_000.0, 30.0), of_count(120_000.0, 30.0)]);
+    assert!(many.ops_per_s.unwrap().relative_half_width() < 1e-5);
+    let one = of(vec![of_count(1.0, 3.0), of_count(1.0, 3.0)]);
+    assert!(one.ops_per_s.unwrap().low == 0.0);
+    // Work that was given, and took its time, has no such thing.
+    let given = of(vec![run(500.0, 1), run(500.0, 1)]);
+    assert_eq!(given.ops_per_s.unwrap().half_width(), 0.0);
+}
+
+/// A run that goes round ten times is ten measurements, and its interval is over them.
+#[test]
+fn rounds_of_one_run_are_repeats() {
+    let with_rounds = |n: usize| {
+        let mut r = run(500.0, 1);
+        r.figures[0].each = vec![500.0; n];
+        row(&file("{ at_least = 1 }", &[]), &[vec![r]]).0.interval_of
+    };
+    assert_eq!(with_rounds(10), Some(IntervalOf::Rounds));
+    assert_eq!(with_rounds(2), Some(IntervalOf::OneRun));
+    assert_eq!(with_rounds(0), Some(IntervalOf::OneRun));
+}

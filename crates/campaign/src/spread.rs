@@ -3,6 +3,7 @@
 use plimsoll_model::Estimate;
 use plimsoll_stats::words::is_boundless;
 
+use crate::figures::CellFigure;
 use crate::file::Repeats;
 use crate::result::IntervalOf;
 use crate::stop::{mean_and_sd, over_runs};
@@ -11,14 +12,39 @@ pub(crate) fn count(series: &[Vec<Estimate>]) -> u32 {
     series.iter().map(Vec::len).sum::<usize>() as u32
 }
 
-/// `None` without a bounded interval: single figures of other tools have none.
-pub(crate) fn interval_of(series: &[Vec<Estimate>], rate: Option<Estimate>) -> Option<IntervalOf> {
+/// Rounds of a run from which on its interval is over them, and not of the time within each.
+const LEAST_ROUNDS: usize = 3;
+
+/// `None` without a bounded interval: single figures of other tools have none. `rounds`: how often a run measured each of its lines.
+pub(crate) fn interval_of(
+    series: &[Vec<Estimate>],
+    rate: Option<Estimate>,
+    rounds: usize,
+) -> Option<IntervalOf> {
     rate.filter(|e| e.half_width().is_finite() && !is_boundless(e))?;
     Some(match (series.iter().filter(|v| !v.is_empty()).count(), count(series)) {
         (k, _) if k > 1 => IntervalOf::Instances,
         (_, n) if n > 1 => IntervalOf::Runs,
+        _ if rounds >= LEAST_ROUNDS => IntervalOf::Rounds,
         _ => IntervalOf::OneRun,
     })
+}
+
+/// What one op in the window is on the mean of these runs, as a rate of ops and as one of payload; 0 where that is not known.
+pub(crate) fn one_op<'a>(figures: impl Iterator<Item = &'a CellFigure>) -> (f64, f64) {
+    let known: Vec<(f64, f64)> = figures.filter_map(CellFigure::one_op).collect();
+    let sum = known.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let n = known.len().max(1) as f64;
+    (sum.0 / n, sum.1 / n)
+}
+
+/// A rate out of a count is known to one op in its window: the ends of the window may hold one more or one less. Repeats that lie to the
+/// load alike have the same count, and their spread does not show it; so it is no part of that spread, and does not shrink with their
+/// number. A rate is never below zero for it.
+pub(crate) fn counted(e: Estimate, one_op: f64) -> Estimate {
+    let low = e.value - (e.value - e.low).hypot(one_op);
+    let low = if e.low >= 0.0 { low.max(0.0) } else { low };
+    Estimate { low, high: e.value + (e.high - e.value).hypot(one_op), ..e }
 }
 
 /// Width over value, where it is more than was asked for of intervals over runs.

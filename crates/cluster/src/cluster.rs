@@ -38,7 +38,7 @@ impl std::fmt::Debug for Keys {
 
 /// One that runs in this process' keeping.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct RunningCluster {
     spec: ClusterSpec,
     network: BoxNetwork,
     /// `None` once it is taken down.
@@ -50,7 +50,7 @@ pub struct Cluster {
     control: BoxControl,
 }
 
-impl Cluster {
+impl RunningCluster {
     /// Makes all of it, and waits until it can be written to. What was made is taken down again where that fails. `stopped`: whoever
     /// waits has had enough.
     pub fn start(spec: &ClusterSpec, keys: Keys, stopped: &dyn Fn() -> bool) -> Result<Self, SetupError> {
@@ -211,7 +211,7 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for RunningCluster {
     fn drop(&mut self) {
         // What stays is in the journal, and the next start takes it down.
         let _ = self.take_down();

@@ -2,7 +2,7 @@
 //! so that what is said of servers can be held against a truth.
 //!
 //! [`spec`] is what is asked for; [`BoxHome`] the directory in which all of it is noted before it is made, and by which it is
-//! taken down after a kill; [`Cluster`] is one that runs. Everything is known by its mark, as a run's things are (`setup`).
+//! taken down after a kill; [`RunningCluster`] is one that runs. Everything is known by its mark, as a run's things are (`setup`).
 
 #![warn(missing_docs)]
 
@@ -16,7 +16,7 @@ mod minio;
 mod network;
 pub mod spec;
 
-pub use cluster::{Cluster, Keys};
+pub use cluster::{Keys, RunningCluster};
 pub use control::ask;
 pub use fault::BoxFault;
 pub use home::{BoxHome, sweep};

@@ -178,6 +178,7 @@ pub fn judge(
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
+    cycles::answer(&mut findings);
     // The cause before what follows from it: load that nobody is there to give is also too little, or late.
     let follows = |f: &Finding| f.code != "V24";
     findings.sort_by(|a, b| {

@@ -61,6 +61,8 @@ struct Load {
     start_s: f64,
     dt_s: f64,
     points: Vec<SeriesCounts>,
+    /// Syncs that close the load, to its very end.
+    closing: Vec<SeriesCounts>,
     in_flight: Vec<f64>,
     /// Slices `[from, to)` in which the client itself stood still.
     stopped: Vec<(usize, usize)>,
@@ -95,6 +97,7 @@ impl Load {
             dt_s,
             op_s: if times.is_empty() { 0.0 } else { math::median(&times) },
             points,
+            closing: closing_syncs(data, stage),
             in_flight: spread.in_flight,
             stopped,
             loads,
@@ -123,12 +126,20 @@ impl Load {
             dt_s: self.dt_s,
             op_s: self.op_s,
         });
-        found.retain(|o| !self.is_the_clients(o));
+        found.retain(|o| !self.is_the_clients(o) && !self.is_its_sync(o));
         let named = |mut o: Outage| {
             o.outcome = majority(&self.points[self.slices(&o)], o.ended);
             o
         };
         found.into_iter().map(named).collect()
+    }
+
+    /// What was written through the page cache is at the storage with the last sync: no write ends while that lasts, and the storage is at
+    /// work, where it ends well.
+    fn is_its_sync(&self, o: &Outage) -> bool {
+        let during = self.closing.get(self.slices(o).start..).unwrap_or_default();
+        let of = |f: fn(&SeriesCounts) -> u64| during.iter().map(f).fold(0, u64::saturating_add);
+        o.span.to_s.is_none() && of(SeriesCounts::ok) > 0 && of(SeriesCounts::failed) == 0
     }
 
     fn slices(&self, o: &Outage) -> std::ops::Range<usize> {
@@ -158,6 +169,16 @@ impl Load {
         }
         out
     }
+}
+
+/// Of workloads that sync what they wrote at their end.
+fn closing_syncs(data: &RunData, stage: &StageData) -> Vec<SeriesCounts> {
+    let closes = |id: &SeriesId| {
+        let spec = stage.spec.workloads.get(usize::from(id.workload)).and_then(|w| w.block.as_ref());
+        id.kind == OpKind::Fsync && !agents::is_load(stage, *id) && spec.is_some_and(|b| b.end_fsync)
+    };
+    let ids = stage.series.keys().copied().filter(closes);
+    stage.counts(ids, data.step_ns, stage.start_ns, stage.last_ns.saturating_add(data.step_ns))
 }
 
 /// Ops that ended in each slice, by class: all that is counted of a single endpoint.
@@ -389,6 +410,7 @@ mod tests {
             start_s: 2.0,
             dt_s: 0.1,
             points,
+            closing: Vec::new(),
             in_flight: vec![16.0; n],
             stopped: Vec::new(),
             op_s: 0.01,
@@ -405,5 +427,42 @@ mod tests {
         );
         let found = load(points(Outcome::Timeout)).outages(&ended, "b:9000");
         assert_eq!(found[0].outcome.as_deref(), Some("timeout"));
+    }
+
+    /// Writes fill the page cache, and then nothing ends until what is in it is at the storage.
+    #[test]
+    fn a_write_that_waits_for_its_sync_is_no_outage() {
+        let n = 120;
+        let ok = |k: u64| slice(&[(Outcome::Ok, k)]);
+        let load = |closing: Vec<SeriesCounts>, back: u64| Load {
+            stage: 0,
+            load_s: 2.0,
+            start_s: 2.0,
+            dt_s: 0.1,
+            points: (0..n)
+                .map(|i| {
+                    ok(if i < 80 {
+                        40
+                    } else if i < 118 {
+                        0
+                    } else {
+                        back
+                    })
+                })
+                .collect(),
+            closing,
+            in_flight: vec![4.0; n],
+            stopped: Vec::new(),
+            op_s: 0.001,
+            loads: Vec::new(),
+            span_ns: (0, 0),
+        };
+        let ended_with = |last: SeriesCounts| [vec![SeriesCounts::default(); n], vec![last]].concat();
+        let found = |load: Load| load.outages(&Ended::of(&load.points), "the storage").len();
+        assert_eq!(found(load(Vec::new(), 0)), 1, "nobody asked for a sync");
+        assert_eq!(found(load(ended_with(ok(4)), 0)), 0);
+        assert_eq!(found(load(ended_with(slice(&[(Outcome::Ok, 3), (Outcome::Timeout, 1)])), 0)), 1);
+        // One after which writes went on was none that closes.
+        assert_eq!(found(load(ended_with(ok(4)), 40)), 1);
     }
 }

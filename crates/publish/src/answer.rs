@@ -80,8 +80,7 @@ fn standing<'a>(rows: &[&'a CampaignRow]) -> Standing<'a> {
     let mut sorted: Vec<&CampaignRow> = rows.to_vec();
     sorted.sort_by(|a, b| value(b).total_cmp(&value(a)));
     // One run says nothing of the next one: its interval is of the time within it.
-    let is_repeated =
-        |r: &CampaignRow| matches!(r.interval_of, Some(IntervalOf::Runs | IntervalOf::Instances));
+    let is_repeated = |r: &CampaignRow| r.interval_of.is_some_and(IntervalOf::is_repeated);
     let is_below = |a: &Estimate, r: &CampaignRow| of(r).is_some_and(|b| a.low > b.high);
     let apart = sorted.iter().all(|r| is_repeated(r))
         && of(sorted[0]).is_some_and(|a| sorted[1..].iter().all(|r| is_below(&a, r)));

@@ -45,6 +45,7 @@ pub fn interval_of(of: Option<IntervalOf>) -> &'static str {
     match of {
         Some(IntervalOf::Instances) => "instances",
         Some(IntervalOf::Runs) => "runs",
+        Some(IntervalOf::Rounds) => "rounds of one run",
         Some(IntervalOf::OneRun) => "one run",
         None => "",
     }
@@ -152,6 +153,9 @@ fn notes(result: &CampaignResult) -> Vec<String> {
     ];
     if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::OneRun)) {
         out.push("Interval of one run: another run may differ by more than it says.".into());
+    }
+    if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::Rounds)) {
+        out.push("Interval of rounds of one run: measured in succession, on the same place.".into());
     }
     if result.rows.iter().any(|r| crate::promise::of_row(r).is_some()) {
         out.push("Difference to what is promised: of the op/s where op/s bind or are all that is promised, of the throughput where it binds; with the interval of what was measured.".into());

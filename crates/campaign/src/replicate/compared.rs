@@ -57,6 +57,8 @@ pub enum ComparedFigure {
     CliffAfterRuns,
     /// 1 - after / before.
     CliffDrop,
+    /// What a month at the rate costs: the source's arithmetic made again, and the same of ours, unscaled.
+    MonthAtRate,
 }
 
 /// What comes of it.

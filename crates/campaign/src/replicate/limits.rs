@@ -33,8 +33,7 @@ fn one(published: &Published, l: &PublishedLimit, ours: &CampaignResult) -> Vec<
     let over = found.and_then(|(b, kept)| Some(ratio(b.per_s?, kept)));
     // A burst that is shortened here is as long as it would be there.
     let lasts = found.and_then(|(b, _)| Some(b.lasts_s?.scaled(1.0 / l.time_scale)));
-    let is_one_run =
-        row.is_none_or(|r| !matches!(r.interval_of, Some(IntervalOf::Runs | IntervalOf::Instances)));
+    let is_one_run = row.is_none_or(|r| !r.interval_of.is_some_and(IntervalOf::is_repeated));
     [
         (ComparedFigure::LimitKnee, knee_there.map(share), knee_here.map(share)),
         (ComparedFigure::BurstOverSustained, l.burst_over_sustained.as_deref().and_then(printed_ops), over),

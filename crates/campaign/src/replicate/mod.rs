@@ -3,6 +3,7 @@
 mod cliff;
 mod compare;
 mod compared;
+mod cost;
 mod keys;
 mod limits;
 mod printed;
@@ -14,7 +15,9 @@ mod tests;
 
 pub use compared::{ComparedFigure, ComparedFigures, REPLICATE_SCHEMA, ReplicaVerdict, Replication};
 pub use keys::borrowed_keys;
-pub use published::{Published, PublishedCliff, PublishedFigure, PublishedLimit, PublishedSubject};
+pub use published::{
+    Published, PublishedCliff, PublishedCost, PublishedFigure, PublishedLimit, PublishedSubject,
+};
 
 use plimsoll_model::Estimate;
 
@@ -87,7 +90,10 @@ pub fn replication(
             let (falls, moments) = cliff::cliffs(p, &cliff::series(cells, state));
             comparisons.extend(falls);
             comparisons.extend(limits::limits(p, ours));
+            let (months, reckoned) = cost::costs(p, &our_cells);
+            comparisons.extend(months);
             notes.extend(moments);
+            notes.extend(reckoned);
             notes.push("the source gives no intervals: of its figures only the rounding of the printed digits is in the difference".into());
             (p.source.clone(), p.url.clone(), p.hardware.clone())
         }

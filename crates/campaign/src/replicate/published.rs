@@ -1,5 +1,6 @@
 //! What somebody published of the same matrix: figures as they are printed, what was promised there, falls, and the source of it all.
 
+use plimsoll_model::cost::CostOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,31 @@ pub struct Published {
     /// Bursts, and the size at which one limit gives way to the other.
     #[serde(default, rename = "limit", skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<PublishedLimit>,
+    /// What is said to be paid for a month at a rate.
+    #[serde(default, rename = "cost", skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<PublishedCost>,
+}
+
+/// What a month costs at a rate, as it is printed, and what it is reckoned from: it is reckoned again, there and for what is measured here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedCost {
+    /// As the campaign calls it.
+    pub subject: String,
+    /// As the campaign's table calls it.
+    pub workload: String,
+    /// As of a figure: the line whose rate is paid for here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// The amount, as it is printed: `1,425.60`.
+    pub month: String,
+    /// The rate that it is of, as it is printed: `1,100`.
+    pub at_ops_per_s: String,
+    /// What is paid: one subject, with prices of requests.
+    pub prices: CostOptions,
+    /// What is measured here is so many times as fast: its rate is divided by it. Default: 1.
+    #[serde(default = "as_long")]
+    pub rate_scale: f64,
 }
 
 /// What is said of the limits of a subject beside their rates, as it is printed.
@@ -160,6 +186,23 @@ impl Published {
                     place,
                     "it has no figure, or one that is no number",
                     "Write knee = \"209.7KB\", burst_over_sustained = \"1.5\", burst_lasts_s = \"60\", time_scale = 0.2.",
+                ));
+            }
+        }
+        for (i, c) in self.costs.iter().enumerate() {
+            let place = format!("published cost {} ({}, {})", i + 1, c.subject, c.workload);
+            c.prices.check().map_err(|e| wrong(format!("{place}, {}", e.place), e.problem, e.remedy))?;
+            let has_requests =
+                c.prices.chosen().is_ok_and(|(_, s)| s.requests.iter().any(|r| !r.ops.is_empty()));
+            let numbers = [&c.month, &c.at_ops_per_s].map(|t| printed_ops(t));
+            if numbers.iter().any(Option::is_none)
+                || !(c.rate_scale > 0.0 && c.rate_scale.is_finite())
+                || !has_requests
+            {
+                return Err(wrong(
+                    place,
+                    "it has no amount, no rate, or no price of requests",
+                    "Write month = \"1,425.60\", at_ops_per_s = \"1,100\", and prices of one subject with requests.",
                 ));
             }
         }

@@ -50,7 +50,7 @@ fn of_row(r: &CampaignRow) -> SideCell {
         promised: r.promised,
         ops: r.ops_per_s,
         bytes: r.bytes_per_s,
-        is_one_run: !matches!(r.interval_of, Some(IntervalOf::Runs | IntervalOf::Instances)),
+        is_one_run: !r.interval_of.is_some_and(IntervalOf::is_repeated),
         lacks,
     }
 }

@@ -18,6 +18,7 @@ use super::campaign::{
     RunCampaignArgs, StatusCampaignArgs,
 };
 use super::campaign_carrier::Carrier;
+use super::campaign_disk;
 use super::campaign_money as money;
 use super::campaign_table::{has_axis, table};
 use super::campaign_words as words;
@@ -102,6 +103,7 @@ pub(super) fn read_from(
     if let Some(wait) = a.and_then(|a| a.wait_for_rest) {
         c.file.rest.wait = Some(wait);
     }
+    c.cells.iter_mut().for_each(campaign_disk::say_least);
     for run in &c.strangers {
         output::tell(format_args!(
             "plimsoll: run {} fits no cell of its subject, and is left out",

@@ -147,6 +147,7 @@ fn row(r: &CampaignRow, is_by_tool: bool) -> [String; 13] {
         None => String::new(),
         Some(IntervalOf::Instances) => format!("{} instances", r.instances),
         Some(IntervalOf::Runs) => "over runs".into(),
+        Some(IntervalOf::Rounds) => "over rounds".into(),
         Some(IntervalOf::OneRun) => "within one run".into(),
     };
     let by = match &r.tools[..] {
@@ -185,6 +186,12 @@ fn notes(result: &CampaignResult) -> Vec<String> {
     let mut out = Vec::new();
     if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::OneRun)) {
         out.push("within one run: another run may differ by more than the interval says".to_owned());
+    }
+    if result.rows.iter().any(|r| r.interval_of == Some(IntervalOf::Rounds)) {
+        out.push(
+            "over rounds: of one run, which measured each of its lines so many times in succession"
+                .to_owned(),
+        );
     }
     out.extend(tools(result));
     if result.rows.iter().any(CampaignRow::may_be_burst) {

@@ -7,6 +7,7 @@ pub mod block;
 pub mod calibrate;
 pub mod campaign;
 mod campaign_carrier;
+mod campaign_disk;
 pub mod campaign_exec;
 mod campaign_money;
 mod campaign_rest;

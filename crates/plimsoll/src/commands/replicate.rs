@@ -9,6 +9,7 @@ use super::campaign::CampaignArgs;
 const REPLICATE_EXAMPLES: &str = "\
 Examples:
   plimsoll replicate object-tiers --embedded
+  plimsoll replicate disks --embedded --dry-run
   plimsoll replicate their-site/ --dry-run
   plimsoll replicate their-site/ --allow-hooks -o again.toml
   plimsoll replicate tiers.toml --published their-site/ --markdown
@@ -28,7 +29,7 @@ are missing; 2 nothing was measured.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = REPLICATE_EXAMPLES)]
 pub struct ReplicateCommand {
-    /// A campaign's file, a folder made by `plimsoll publish`, or a template (object-tiers, block-tiers)
+    /// A campaign's file, a folder made by `plimsoll publish`, or a template (object-tiers, block-tiers, disks)
     #[arg(value_name = "WHAT")]
     pub what: String,
     /// Of a template the small one, which runs on this machine

@@ -205,6 +205,7 @@ fn ratios(r: &Replication) -> Table {
             ComparedFigure::BurstLasts,
             ComparedFigure::CliffAfterRuns,
             ComparedFigure::CliffDrop,
+            ComparedFigure::MonthAtRate,
         ],
     )
 }
@@ -246,14 +247,19 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
             ComparedFigure::CliffDrop => {
                 (format!("{} {}, depth of the fall", c.subject, c.line), String::new())
             }
+            ComparedFigure::MonthAtRate => {
+                (format!("{} {}, a month at this rate, unscaled", c.subject, c.line), String::new())
+            }
             _ => continue,
         };
         let shown = |e: Option<Estimate>, word: &Option<String>| {
             word.clone().or_else(|| e.map(|e| number::estimate(&e))).unwrap_or_default()
         };
+        // The others have their line, or their op, in what they are called.
+        let is_plain = c.figure == ComparedFigure::SubjectOverSubject;
         let row = [
             what,
-            c.workload.clone(),
+            if is_plain { named(c, r) } else { c.workload.clone() },
             promised,
             shown(c.published, &c.published_word),
             shown(c.ours, &c.our_word),

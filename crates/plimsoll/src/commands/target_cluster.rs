@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use plimsoll_cluster::{BoxFault, BoxHome, Cluster, ClusterSpec, Keys, ask, sweep};
+use plimsoll_cluster::{BoxFault, BoxHome, ClusterSpec, Keys, RunningCluster, ask, sweep};
 use plimsoll_model::plan::EmbeddedCluster;
 use plimsoll_model::units::{BytesRate, LinkRate, Size};
 
@@ -143,7 +143,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
     let (keys, are_new) = keys()?;
     signals::install(signals::ProcessRole::Server);
     sweep(&mut |left| output::tell(format_args!("plimsoll: {left}")));
-    let mut cluster = match Cluster::start(&spec, keys, &signals::was_asked_to_stop) {
+    let mut cluster = match RunningCluster::start(&spec, keys, &signals::was_asked_to_stop) {
         Err(plimsoll_setup::SetupError::Interrupted) => return Ok(Exit::Interrupted),
         started => started?,
     };
@@ -160,7 +160,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
 }
 
 /// What was made, and what to try with it.
-fn introduce(spec: &ClusterSpec, cluster: &Cluster) {
+fn introduce(spec: &ClusterSpec, cluster: &RunningCluster) {
     let parity = spec.made.parity();
     output::tell(format_args!(
         "plimsoll: MinIO, {} ({} + {parity}); Ctrl-C takes all of it down",

@@ -90,6 +90,50 @@ impl DiskLaw {
     }
 }
 
+/// What a benchmark of files does to a disk, again and again: writes so many bytes, reads them, and makes small requests for some time.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskRounds {
+    /// How often.
+    pub rounds: u32,
+    /// Written, and read.
+    pub bytes: u64,
+    /// Of the small requests.
+    pub small_s: f64,
+    /// A cache in front has what was written.
+    pub is_cached: bool,
+}
+
+impl DiskRounds {
+    /// Seconds that they take where nothing but the disk takes any: at the least.
+    pub fn takes_s(&self, set: &LimitSet, credit_s: Option<f64>) -> f64 {
+        const SMALL: u64 = 4096;
+        /// Requests of a phase that are reckoned one by one.
+        const MOST: u64 = 1000;
+        let large = self.bytes.div_ceil(MOST).max(1 << 20);
+        // Without credit they leave nothing behind that others would feel.
+        let small_count = set.credit.is_some() && f64::from(self.rounds) * self.small_s < 1e4;
+        let mut law = DiskLaw::new(set, credit_s, 0);
+        let mut now = 0;
+        for _ in 0..self.rounds {
+            for direction in [Direction::In, Direction::Out] {
+                if direction == Direction::Out && self.is_cached {
+                    continue;
+                }
+                for _ in 0..self.bytes.div_ceil(large) {
+                    now = law.book(now, direction, large);
+                }
+            }
+            let end = now + (self.small_s * S) as u64;
+            while small_count && now < end && !self.is_cached {
+                // One that is answered at once would never end.
+                now = law.book(now, Direction::Out, SMALL).max(now + 1_000);
+            }
+            now = now.max(end);
+        }
+        now as f64 / S
+    }
+}
+
 impl DiskLimit {
     /// What this costs here, in millionths; `None`: nothing.
     fn tokens(&self, direction: Direction, bytes: u64) -> Option<u64> {
@@ -141,6 +185,26 @@ mod tests {
         // 100 s of rest earn two.
         let (n, _) = drive(&mut law, now + 100_000_000_000, 2, (Direction::Out, 4096));
         assert!((590..=606).contains(&n), "{n}");
+    }
+
+    #[test]
+    fn rounds_take_what_the_disk_takes_for_them() {
+        let set = LimitSet::tier("gce-standard-20").unwrap().scaled(4.0).unwrap();
+        let ten = DiskRounds { rounds: 10, bytes: 1 << 30, small_s: 5.0, is_cached: false };
+        // 1,073.7 MB: 1.99 s of writes at 540 MB/s, 2.74 s of reads at 392 MB/s, 5 s: ten times.
+        let all = ten.takes_s(&set, None);
+        assert!((96.0..99.0).contains(&all), "{all}");
+        // Four of 9.73 s and a write of 1.99 s; 0.6 s of the credit are left, and 0.02 of each of 42 s came in. Then the fifth reads at 24 MB/s,
+        // and five more take 20.65 s to write and 44.74 s to read.
+        let some = ten.takes_s(&set, Some(41.5));
+        let fast = 0.6 + 0.02 * 42.0;
+        let fifth = 1.99 + fast + (1073.7 - fast * 392.0) / 24.0 + 5.0;
+        let told = 4.0 * 9.73 + fifth + 5.0 * (20.65 + 44.74 + 5.0);
+        assert!((some / told - 1.0).abs() < 0.01, "{some}, {told}");
+        let cached = DiskRounds { is_cached: true, ..ten };
+        let azure = LimitSet::tier("azure-standard-20").unwrap().scaled(4.0).unwrap();
+        let s = cached.takes_s(&azure, None);
+        assert!((144.0..148.0).contains(&s), "{s}");
     }
 
     #[test]

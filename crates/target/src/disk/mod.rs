@@ -7,7 +7,7 @@ mod fuse;
 mod law;
 mod loop_device;
 
-pub use law::DiskLaw;
+pub use law::{DiskLaw, DiskRounds};
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 /// Tiers that come with Plimsoll: (name, file).
-const BUILTIN: [(&str, &str); 9] = [
+const BUILTIN: [(&str, &str); 11] = [
     ("vultr-standard", include_str!("../../tiers/vultr-standard.toml")),
     ("vultr-premium", include_str!("../../tiers/vultr-premium.toml")),
     ("vultr-performance", include_str!("../../tiers/vultr-performance.toml")),
@@ -14,6 +14,8 @@ const BUILTIN: [(&str, &str); 9] = [
     ("vultr-hdd", include_str!("../../tiers/vultr-hdd.toml")),
     ("vultr-nvme", include_str!("../../tiers/vultr-nvme.toml")),
     ("gce-standard-20", include_str!("../../tiers/gce-standard-20.toml")),
+    ("gce-standard-256", include_str!("../../tiers/gce-standard-256.toml")),
+    ("aws-io1-1000", include_str!("../../tiers/aws-io1-1000.toml")),
     ("azure-standard-20", include_str!("../../tiers/azure-standard-20.toml")),
     ("azure-premium-256", include_str!("../../tiers/azure-premium-256.toml")),
 ];
