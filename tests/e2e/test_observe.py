@@ -225,9 +225,9 @@ def test_a_cluster_is_described_kept_and_labels_the_run(plimsoll, minio_bucket, 
     assert r.code in (0, 3, 5), r.err
     assert r.summary["labels"]["nodes"] == "4"
     assert "[[options.cluster.node]]" in (runs / r.summary["id"] / "plan.toml").read_text()
-    file.write_text(text.replace("[[node]]", "[[nodes]]"))
+    file.write_text("sets = 8\n" + text)
     bad = plimsoll(*work, "--cluster", file, server=server)
-    assert bad.code == 2 and "unknown field `nodes`" in bad.err and "line" in bad.err, bad.err
+    assert bad.code == 2 and "unknown field `sets`" in bad.err and "line 1" in bad.err, bad.err
 
 
 def test_a_guard_ends_the_run_and_what_was_measured_stands(plimsoll, node_exporter, tmp_path):

@@ -115,8 +115,9 @@ fn observe(
     let mut asking = Asking::new(place, setting.clone());
     let scrapes = asking.ask(LIMIT.min(every));
     let trouble = scrapes.iter().find_map(|s| s.gap.clone());
-    let _ = told.send((number, trouble));
     scrapes.into_iter().for_each(|s| sink(number, s));
+    // Whoever waits for a first word finds what it said where it went.
+    let _ = told.send((number, trouble));
     let mut next = Instant::now() + shift + every / 2;
     loop {
         let wait = next.saturating_duration_since(Instant::now());
