@@ -29,7 +29,7 @@ pub use client::ClientBounds;
 pub use cluster::{ClusterProblem, EmbeddedCluster};
 pub use controller::{ControllerSpec, ScopeWish};
 pub use existing::ExistingObjects;
-pub use guard::{Guard, GuardQuantile, GuardSubject, ServerGuard};
+pub use guard::{AbortGuard, GuardQuantile, GuardSubject, ServerGuard};
 pub use mark_at::planned_mark;
 pub use observe::{OBSERVE_EVERY, ObserveMake, ObserveSpec};
 pub use secrets::{is_secret_header, shown_url};

@@ -46,7 +46,6 @@ pub fn conclude(record: &mut NetRecord) {
                 findings.push(Finding::new("N05", "interface_errors", Level::Qualified, text));
             }
         }
-        findings.extend(wide(record, stage));
         let cpu_bound =
             stage.lanes.iter().filter(|l| l.limited_by.iter().any(|x| x.kind.ends_with("_cpu"))).count();
         if cpu_bound > 0 {
@@ -71,7 +70,9 @@ pub fn conclude(record: &mut NetRecord) {
             );
             findings.push(Finding::new("N09", "round_trips_cut", Level::Info, text));
         }
-        findings.extend(unsteady(record, stage));
+        // A rate that moved has a wide interval, which says no more than that.
+        let moved = unsteady(record, stage);
+        findings.extend(if moved.is_empty() { wide(record, stage).into_iter().collect() } else { moved });
     }
     let boots: Vec<&str> = record.hosts.iter().map(|h| h.boot_id.as_str()).collect();
     let shared = (1..boots.len()).find(|i| !boots[*i].is_empty() && boots[..*i].contains(&boots[*i]));

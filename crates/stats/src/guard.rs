@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::plan::{Guard, GuardQuantile, GuardSubject, ServerGuard, Stage};
+use plimsoll_model::plan::{AbortGuard, GuardQuantile, GuardSubject, ServerGuard, Stage};
 use plimsoll_model::{Histogram, Interval};
 
 /// Responses are looked at over so long at a time.
@@ -49,7 +49,7 @@ pub struct HostShare {
 /// All guards of a run.
 #[derive(Debug, Default)]
 pub struct Guards {
-    guards: Vec<Guard>,
+    guards: Vec<AbortGuard>,
     /// Since when each is above, by guard and host, nanoseconds.
     since: BTreeMap<(usize, String), u64>,
     /// Responses of the second that goes on, by guard.
@@ -68,7 +68,7 @@ struct Second {
 
 impl Guards {
     /// None: nothing is guarded.
-    pub fn new(guards: Vec<Guard>) -> Self {
+    pub fn new(guards: Vec<AbortGuard>) -> Self {
         Self { guards, ..Self::default() }
     }
 
@@ -78,7 +78,7 @@ impl Guards {
     }
 
     /// Guards of servers of which nothing was seen so far.
-    pub fn blind(&self) -> impl Iterator<Item = &Guard> {
+    pub fn blind(&self) -> impl Iterator<Item = &AbortGuard> {
         self.guards
             .iter()
             .filter(|g| matches!(g.subject, GuardSubject::Server(what) if !self.seen.contains(&what)))

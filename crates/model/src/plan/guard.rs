@@ -67,7 +67,7 @@ pub enum GuardQuantile {
 
 /// One guard.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Guard {
+pub struct AbortGuard {
     /// As it was written.
     pub text: String,
     /// Whose value.
@@ -78,13 +78,13 @@ pub struct Guard {
     pub held: Duration,
 }
 
-impl fmt::Display for Guard {
+impl fmt::Display for AbortGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)
     }
 }
 
-impl FromStr for Guard {
+impl FromStr for AbortGuard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -151,7 +151,7 @@ fn quantile(text: &str) -> Option<GuardQuantile> {
 
 impl Plan {
     /// Its guards. They were checked.
-    pub fn guards(&self) -> Vec<Guard> {
+    pub fn guards(&self) -> Vec<AbortGuard> {
         self.options.abort_if.iter().filter_map(|t| t.parse().ok()).collect()
     }
 
@@ -162,7 +162,7 @@ impl Plan {
             return Err(invalid(PLACE, format!("has more than {MOST} entries"), "Write fewer."));
         }
         for text in &self.options.abort_if {
-            let guard: Guard = text.parse().map_err(|why: String| {
+            let guard: AbortGuard = text.parse().map_err(|why: String| {
                 invalid(PLACE, format!("'{}' cannot be read: {why}", crate::text::clean(text)), "Correct it.")
             })?;
             match &guard.subject {
@@ -228,15 +228,15 @@ mod tests {
 
     #[test]
     fn a_guard_is_read() {
-        let g: Guard = "server.cpu > 90 % for 30s".parse().unwrap();
+        let g: AbortGuard = "server.cpu > 90 % for 30s".parse().unwrap();
         assert_eq!(
             (&g.subject, g.above, g.held),
             (&GuardSubject::Server(ServerGuard::Cpu), 0.9, Duration::from_secs(30))
         );
-        let g: Guard = " other.p99>50ms ".parse().unwrap();
+        let g: AbortGuard = " other.p99>50ms ".parse().unwrap();
         assert_eq!(g.subject, GuardSubject::Response("other".into(), GuardQuantile::Quantile(9900)));
         assert_eq!((g.above, g.held, g.text.as_str()), (50e6, Duration::ZERO, "other.p99>50ms"));
-        assert_eq!("server.memory > 0.95".parse::<Guard>().unwrap().above, 0.95);
+        assert_eq!("server.memory > 0.95".parse::<AbortGuard>().unwrap().above, 0.95);
         for (bad, why) in [
             ("server.cpu", "no '>'"),
             ("cpu > 90 %", "no SUBJECT.MEASURE"),
@@ -250,7 +250,7 @@ mod tests {
             ("get.p99 > 5ms for 999d", "a day"),
             ("g\u{1b}[31m.p99 > 5ms", "printable"),
         ] {
-            let e = bad.parse::<Guard>().unwrap_err();
+            let e = bad.parse::<AbortGuard>().unwrap_err();
             assert!(e.contains(why) && !e.contains('\u{1b}'), "{bad}: {e}");
         }
     }
