@@ -187,7 +187,7 @@ impl Engagement {
     /// Waits until the conductor has taken so many outputs, or until that does not matter any more.
     pub fn wait_until_taken(&self, outputs: u64) {
         let mut inside = self.lock();
-        while inside.taken < outputs && !inside.abort && !inside.ends.is_some() {
+        while inside.taken < outputs && !inside.abort && inside.ends.is_none() {
             let waited = self.news.wait_timeout(inside, Duration::from_millis(100));
             inside = waited.unwrap_or_else(PoisonError::into_inner).0;
         }

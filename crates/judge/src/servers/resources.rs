@@ -95,11 +95,14 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
     by_host.into_iter().flat_map(of_host).collect()
 }
 
+/// Its length in seconds, the use a second, and its share where the step has a ceiling of its own.
+type MeasuredStep = (f64, f64, Option<f64>);
+
 /// What was measured of one resource: (seconds, reached, share of the ceiling), its ceiling, and where it can be told whether it was
 /// waited for.
 #[derive(Default)]
 struct Measured {
-    steps: Vec<(f64, f64, Option<f64>)>,
+    steps: Vec<MeasuredStep>,
     ceiling: Option<f64>,
     unit: &'static str,
     ceiling_of: &'static str,
@@ -233,12 +236,12 @@ impl<'a> AllMeasured<'a> {
 
 fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource {
     let seconds: f64 = m.steps.iter().map(|(s, ..)| s).sum();
-    let mean = |of: &dyn Fn(&(f64, f64, Option<f64>)) -> Option<f64>| {
+    let mean = |of: &dyn Fn(&MeasuredStep) -> Option<f64>| {
         let sum: Option<f64> = m.steps.iter().map(|x| Some(x.0 * of(x)?)).sum();
         sum.map(|s| s / seconds.max(f64::MIN_POSITIVE))
     };
     let reached = mean(&|x| Some(x.1)).unwrap_or(0.0);
-    let share_of = |x: &(f64, f64, Option<f64>)| x.2.or_else(|| Some(x.1 / m.ceiling?));
+    let share_of = |x: &MeasuredStep| x.2.or_else(|| Some(x.1 / m.ceiling?));
     let share = mean(&share_of);
     // Of a mix the ceiling is what this mix would give.
     let ceiling = m.ceiling.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
