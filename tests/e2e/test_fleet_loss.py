@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -104,3 +105,33 @@ def test_a_demo_that_is_ended_leaves_nothing(tmp_path):
     assert demo.returncode == 143
     wait_until(lambda: not processes(str(tmp_path / "tmp")), 20, "nothing to be left")
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_what_a_lost_agent_made_is_removed_where_it_is_said_to_be(fleet, background, plimsoll, state, runs, tmp_path):  # noqa: F811
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    agents = {name: fleet(name, "--allow-dir", str(disk)) for name in ("lg-1", "lg-2")}
+    run = background("file", disk, "--size", "8MiB", "--iops-duration", "8s", "--fleet", "--deadman", "3s", "--on-agent-loss", "continue", env=state)
+    wait_until(lambda: len(list(disk.glob("*/bench*"))) >= 2, 60, "files of both agents")
+    time.sleep(1)
+    agents["lg-2"].process.kill()
+    _, err = run.communicate(timeout=120)
+    there = re.search(r"on its machine: `plimsoll cleanup (agents/\S+\.lg-2)`", err)
+    assert there and [p.name for p in disk.iterdir()] == ["plimsoll-file.lg-2"], (err, list(disk.iterdir()))
+    # Here nobody knows what is on that machine, and nobody says that there is nothing.
+    again = plimsoll("cleanup", "last", env=state)
+    assert again.code == 6 and "left nothing behind that this machine knows of" in again.err and "lg-2" in again.err, again.err
+    [record] = tmp_path.rglob(there[1])
+    assert plimsoll("cleanup", record, env=state).code == 0 and not list(disk.iterdir()), list(disk.iterdir())
+
+
+def test_an_agent_that_waits_for_its_token_ends_when_it_is_asked_to():
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        agent = subprocess.Popen([BIN, "agent", "--join", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        agent.send_signal(sign)
+        try:
+            assert agent.wait(20) != 0
+        finally:
+            agent.kill()
+            agent.stdin.close()
