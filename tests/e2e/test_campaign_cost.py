@@ -68,6 +68,11 @@ def test_what_has_no_bound_is_ended_by_what_is_left_and_what_has_no_price_is_sai
     assert done(runs) == {}
     dropped = next(e for e in ledger(runs) if e["entry"] == "dropped")
     assert 2 <= float(dropped["cost"].removesuffix("USD")) < 9, dropped
+    # The budget was given beside the file: a command that only goes on is held to it.
+    for flags in ([], ["--prices", prices]):
+        again = plimsoll("campaign", "resume", alone, *flags)
+        assert again.code in (2, 5) and ("2 USD" in again.err or "2USD" in again.err), again.err
+    assert done(runs) == {}
     again = plimsoll("campaign", "resume", alone, "--prices", prices, "--budget-cost", "2USD")
     assert again.code == 2 and "are spent" in again.err, again.err
     plimsoll("campaign", "resume", alone, "--prices", prices, "--budget-cost", "20USD", check=True)

@@ -49,6 +49,9 @@ pub enum LedgerEntry {
     Opened {
         /// Of the program.
         version: String,
+        /// The budget of money that was given beside the file: it holds until another is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_cost: Option<Money>,
         /// RFC 3339.
         at: String,
     },

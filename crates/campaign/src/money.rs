@@ -316,6 +316,16 @@ fn known(
             format!("Give prices and budget in {other}, as before: no rate of exchange is known here."),
         ));
     }
+    if state.money.unpriced > 0 {
+        return Err(wrong(
+            "budget.cost",
+            format!(
+                "{} runs of this campaign were measured without prices: what was spent is not known",
+                state.money.unpriced
+            ),
+            "Go on without a budget of money, or measure under another name in the file.",
+        ));
+    }
     match &prices.without(file)[..] {
         [] => Ok(()),
         without => Err(wrong(

@@ -245,7 +245,7 @@ pub(crate) fn session(
             at: at.clone(),
         });
     }
-    opening.push(LedgerEntry::Opened { version: "0".into(), at });
+    opening.push(LedgerEntry::Opened { version: "0".into(), budget_cost: None, at });
     for entry in &opening {
         if let Err(e) = sim.append(entry) {
             return (Err(e), CampaignState::of(file, &cells, &known));
@@ -572,7 +572,7 @@ fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
         fresh: 1,
         at: String::new(),
     });
-    let opened = line(&LedgerEntry::Opened { version: "0".into(), at: String::new() });
+    let opened = line(&LedgerEntry::Opened { version: "0".into(), budget_cost: None, at: String::new() });
     let ended = line(&LedgerEntry::Ended { how: "complete".into(), at: String::new() });
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent")).unwrap().len(), 2);
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{opened}")).unwrap().len(), 3);

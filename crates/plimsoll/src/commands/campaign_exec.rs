@@ -371,7 +371,10 @@ fn note_opening(
         };
         ledger.append(&begun)?;
     }
-    ledger.append(&LedgerEntry::Opened { version: env!("CARGO_PKG_VERSION").into(), at: at.clone() })?;
+    let own = CampaignFile::from_toml(text).ok().and_then(|f| f.budget.cost);
+    let budget_cost = c.file.budget.cost.clone().filter(|b| own.as_ref() != Some(b));
+    let version = env!("CARGO_PKG_VERSION").into();
+    ledger.append(&LedgerEntry::Opened { version, budget_cost, at: at.clone() })?;
     let known = entries.iter().rev().find_map(|e| match e {
         LedgerEntry::File { hash, .. } => Some(hash.clone()),
         _ => None,

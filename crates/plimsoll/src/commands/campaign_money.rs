@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use plimsoll_campaign::{
-    CampaignCell, CampaignPrices, Campaigned, CellState, CostKnownBy, CostToGo, affordable, forecast,
+    CampaignCell, CampaignPrices, Campaigned, CellState, CostKnownBy, CostToGo, LedgerEntry, affordable,
+    forecast,
 };
 use plimsoll_cost::{decimal, money_text, mul};
+use plimsoll_model::cost::Money;
 use plimsoll_model::text::clean;
 
 use super::campaign::CampaignArgs;
@@ -21,6 +23,9 @@ const SHOWN: usize = 6;
 pub fn lay_over(c: &mut Campaigned, a: Option<&CampaignArgs>, beside: &Path) -> Result<(), Fault> {
     if let Some(budget) = a.and_then(|a| a.budget_cost.as_ref()) {
         c.file.budget.cost = Some(budget.clone());
+    } else if c.file.budget.cost.is_none() {
+        // A command that only goes on must not spend what the one before it was not to.
+        c.file.budget.cost = given_before(&c.entries);
     }
     let named = c.file.prices.as_ref().map(|p| beside.join(p));
     let Some(path) = a.and_then(|a| a.prices.clone()).or(named) else { return Ok(()) };
@@ -38,6 +43,14 @@ pub fn lay_over(c: &mut Campaigned, a: Option<&CampaignArgs>, beside: &Path) -> 
         }
     }
     Ok(())
+}
+
+/// The budget of money that the last session was given beside the file.
+fn given_before(entries: &[LedgerEntry]) -> Option<Money> {
+    entries.iter().rev().find_map(|e| match e {
+        LedgerEntry::Opened { budget_cost, .. } => Some(budget_cost.clone()),
+        _ => None,
+    })?
 }
 
 fn prices_of(c: &Campaigned, path: &Path) -> Result<CampaignPrices, Fault> {
