@@ -95,7 +95,8 @@ def test_minio_and_its_host_under_load(plimsoll, minio_bucket, node_exporter, ru
     assert not named(r.summary, "requests_not_counted") and not named(r.summary, "load_of_others")
     assert (runs / r.summary["id"] / "samples" / "observed-0.zst").stat().st_size > 1000
     shown = plimsoll("runs", "show", r.summary["id"])
-    for part in ["Servers' resources", "Servers' daemons", "What observing cost", "Not observed"]:
+    # What is not observed depends on which interfaces this host has meanwhile.
+    for part in ["Servers' resources", "Servers' daemons", "What observing cost"]:
         assert part in shown.out, shown.out[-3000:]
 
 

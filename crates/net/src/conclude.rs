@@ -95,7 +95,6 @@ fn wide(record: &NetRecord, stage: &NetStage) -> Option<Finding> {
     let widths = stage.lanes.iter().filter_map(|l| Some((l, l.bytes_per_s?.relative_half_width())));
     let wide: Vec<_> = widths.filter(|(_, w)| *w > WIDE).collect();
     let (worst, width) = wide.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let level = if *width >= 1.0 { Level::Invalid } else { Level::Qualified };
     let text = format!(
         "{}: the rate of {} of {} lanes is known to no better than \u{b1}{:.0} % ({} to {}: \u{b1}{:.0} %): measure for longer \
          (--duration), on machines that nobody else uses.",
@@ -107,7 +106,7 @@ fn wide(record: &NetRecord, stage: &NetStage) -> Option<Finding> {
         record.name_of(worst.to),
         100.0 * width
     );
-    Some(Finding::new("N11", "hardly_known", level, text).measured(*width, WIDE))
+    Some(Finding::new("N11", "hardly_known", Level::Qualified, text).measured(*width, WIDE))
 }
 
 /// A rate that fell and stayed down, with its time; else one that moved all the same.

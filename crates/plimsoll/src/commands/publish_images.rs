@@ -11,6 +11,8 @@ use plimsoll_publish::site::SiteFile;
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// A browser that draws nothing by then is stopped.
 const LIMIT: Duration = Duration::from_secs(90);
+/// So often a page that is printed half drawn is drawn anew.
+const TRIES: usize = 3;
 /// What it may print.
 const MOST_PRINTED: u64 = 256 << 20;
 
@@ -21,9 +23,29 @@ pub fn images(files: &[SiteFile]) -> Result<Vec<SiteFile>, String> {
     let place = Place::make()?;
     let file = place.0.join("index.html");
     fs::write(&file, &page.content).map_err(|e| format!("{}: {e}", file.display()))?;
-    let printed = dom(&browser, &file, &place.0)?;
-    let found = parse(&printed);
-    if found.is_empty() { Err("the browser drew no chart".into()) } else { Ok(found) }
+    // The browser prints the page when its own clock says so, which does not wait for a picture that is still being drawn where the
+    // machine is busy.
+    let mut found = Vec::new();
+    for _ in 0..TRIES {
+        found = parse(&dom(&browser, &file, &place.0)?);
+        if !found.is_empty() && half_drawn(&found).is_empty() {
+            return Ok(found);
+        }
+    }
+    if found.is_empty() {
+        return Err("the browser drew no chart".into());
+    }
+    Err(format!(
+        "the browser drew {} in part only; call it again when this machine is less busy",
+        half_drawn(&found).join(", ")
+    ))
+}
+
+/// Charts of which only one of the two forms is there.
+fn half_drawn(found: &[SiteFile]) -> Vec<&str> {
+    let has = |path: &str| found.iter().any(|f| f.path == path);
+    let charts = found.iter().filter_map(|f| f.path.strip_suffix(".svg").or(f.path.strip_suffix(".png")));
+    charts.filter(|c| !(has(&format!("{c}.svg")) && has(&format!("{c}.png")))).collect()
 }
 
 fn browser() -> Option<PathBuf> {
