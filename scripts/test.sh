@@ -64,6 +64,8 @@ e2e limiters -n 2 "${LIMITERS[@]}"
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-12}"
 
 say "done"
+# Once more, where whoever reads the end of a long log looks.
+grep -hE '^(FAILED|ERROR) |^test .* FAILED$|^fuzz .*FAILED' "$LOGS"/*.log | sort -u || true
 rm -rf "$LOGS"
 echo "$RETRIED retried (real limiters, and where CPU time was stolen), $VOID void (stolen in the last try, too)"
 echo "$PASSED passed, $FAILED failed"

@@ -48,7 +48,7 @@ pub struct Question {
 
 /// The keeper's answer. There is no secret in it: whoever holds the token can hear it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct EnrolAnswer {
     /// [`VERSION`].
     pub version: u32,
     /// Of the question.
@@ -267,11 +267,11 @@ fn ask_once(
 }
 
 /// The answer to one of these questions, within the time that it may take.
-fn heard(answers: &Subscription, nonces: &[String]) -> Option<Answer> {
+fn heard(answers: &Subscription, nonces: &[String]) -> Option<EnrolAnswer> {
     let until = Instant::now() + AGAIN;
     loop {
         let message = answers.next(until.saturating_duration_since(Instant::now()))?;
-        match serde_json::from_slice::<Answer>(&message.payload) {
+        match serde_json::from_slice::<EnrolAnswer>(&message.payload) {
             Ok(answer) if nonces.contains(&answer.nonce) => return Some(answer),
             _ => {}
         }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plimsoll_bus::enrol::{Answer, Joined, Question, join, join_as, newcomer};
+use plimsoll_bus::enrol::{EnrolAnswer, Joined, Question, join, join_as, newcomer};
 use plimsoll_bus::keeper::{Home, Keeper, OpenFleet, Wish, down, now_s};
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::{Pin, Secret, Token, Trust};
@@ -243,7 +243,7 @@ fn another_broker_is_not_taken_for_ours() {
 }
 
 /// What the keeper answers to a question that is put as it is.
-fn put(up: &Up, question: &Question) -> Option<Answer> {
+fn put(up: &Up, question: &Question) -> Option<EnrolAnswer> {
     let door = NatsBus::connect(&up.broker(), &newcomer(&up.token().secret).unwrap(), "newcomer").unwrap();
     let answers = door.subscribe(&subjects().enrolled(&question.key)).unwrap();
     door.publish(&subjects().enrol(), &serde_json::to_vec(question).unwrap()).unwrap();

@@ -40,6 +40,8 @@ mod unseen;
 #[cfg(test)]
 mod money_tests;
 #[cfg(test)]
+mod outside;
+#[cfg(test)]
 mod result_tests;
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use crate::drive::CampaignEnd;
 use crate::file::CampaignFile;
 use crate::ledger::LedgerEntry;
 use crate::money::{CampaignPrices, CostKnownBy, affordable};
+use crate::outside::{Outside, session};
 use crate::state::CampaignState;
-use crate::tests::{Outside, session};
 
 /// A thousand requests are a dollar.
 fn prices_of(names: &[&str], currency: &str) -> String {

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use crate::cells::expand;
 use crate::drive::CampaignEnd;
 use crate::file::CampaignFile;
+use crate::outside::{Outside, session, text};
 use crate::result::result;
-use crate::tests::{Outside, session, text};
 
 /// Two blocks of six runs: the first at 14:00, the second at 02:00 of the next day; nothing is switched on in between.
 #[test]

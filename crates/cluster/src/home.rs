@@ -12,7 +12,7 @@ use plimsoll_setup::safety::marker::Content;
 use plimsoll_setup::safety::trees;
 use plimsoll_store::process::ProcessNote;
 use plimsoll_store::{Journal, journal};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::spec::check_name;
 
@@ -110,15 +110,14 @@ impl BoxHome {
         let note = fs::read_to_string(self.dir.join(PROCESS)).ok();
         let note =
             note.and_then(|text| serde_json::from_str::<ProcessNote>(&text).ok()).filter(ProcessNote::lives);
-        let pid = note.as_ref().and_then(|n| i32::try_from(n.pid).ok()).and_then(Pid::from_raw);
-        let Some((note, pid)) = note.zip(pid) else {
+        let Some(note) = note else {
             return Err(SetupError::input(
                 "the cluster is being started or taken down just now",
                 "Call it again in a moment",
             ));
         };
-        // An error means that it is gone.
-        let _ = kill_process(pid, Signal::TERM);
+        // Where nobody was signalled it is gone.
+        note.signal(Signal::TERM, || matches!(look(&self.dir), Found::Running));
         let began = Instant::now();
         while note.lives() && began.elapsed() < DOWN {
             std::thread::sleep(Duration::from_millis(50));

@@ -12,7 +12,7 @@ mod check;
 mod redundancy;
 pub mod traffic;
 
-pub use check::ClusterError;
+pub use check::{ClusterError, MOST_NODES, MOST_PARTS};
 pub use redundancy::Redundancy;
 use traffic::{ClusterEngine, DataSpread};
 

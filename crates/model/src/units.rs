@@ -226,6 +226,14 @@ pub fn parse_bytes_rate(s: &str) -> Result<f64, UnitError> {
 /// Units of bits, the largest first: powers of 1000, as makers of networks count.
 const BITS: [(&str, f64); 5] = [("Tbit", 1e12), ("Gbit", 1e9), ("Mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
+/// Those that a link's rate is written in, from kbit to Gbit.
+const OF_LINKS: std::ops::RangeInclusive<f64> = 1e3..=1e9;
+
+/// Bits in a unit, in letters of any size.
+fn bits_in(unit: &str) -> Option<f64> {
+    BITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, f)| *f)
+}
+
 /// Bytes per second from `25Gbit/s`, `200mbit`, `10Gbps`, or `1.25GB/s`.
 pub fn parse_line_rate(s: &str) -> Result<f64, UnitError> {
     let t = s.trim();
@@ -233,8 +241,7 @@ pub fn parse_line_rate(s: &str) -> Result<f64, UnitError> {
     let unit = unit.trim().to_ascii_lowercase();
     let bits = unit.strip_suffix("/s").unwrap_or(&unit);
     let bits = bits.strip_suffix("bps").map_or(bits.to_owned(), |power| format!("{power}bit"));
-    let factor = BITS.iter().find(|(name, _)| name.to_ascii_lowercase() == bits).map(|(_, f)| f / 8.0);
-    match factor {
+    match bits_in(&bits).map(|f| f / 8.0) {
         Some(factor) => {
             number(num).filter(|v| *v > 0.0).map(|v| v * factor).ok_or_else(|| err(s, LINE_RATE_FORM))
         }
@@ -251,22 +258,18 @@ pub fn format_line_rate(bytes_per_s: f64) -> String {
 
 /// Bits per second of a link from `200mbit`, as `tc` writes it; `200Mbit/s` is the same.
 pub fn parse_link_rate(s: &str) -> Result<f64, UnitError> {
-    let t = s.trim().to_ascii_lowercase();
-    let (num, unit) = split_number(&t);
-    let factor = match unit.trim().trim_end_matches("/s") {
-        "kbit" => 1e3,
-        "mbit" => 1e6,
-        "gbit" => 1e9,
-        _ => return Err(err(s, LINK_RATE_FORM)),
-    };
-    let rate = number(num).map(|n| n * factor);
+    let (num, unit) = split_number(s.trim());
+    let unit = unit.trim().to_ascii_lowercase();
+    let factor = bits_in(unit.strip_suffix("/s").unwrap_or(&unit)).filter(|f| OF_LINKS.contains(f));
+    let rate = number(num).zip(factor).map(|(n, f)| n * f);
     rate.filter(|r| (LINK_RATES.0..=LINK_RATES.1).contains(r)).ok_or_else(|| err(s, LINK_RATE_FORM))
 }
 
 fn format_link_rate(bits_per_s: f64) -> String {
+    let of_links = || BITS.into_iter().filter(|(_, f)| OF_LINKS.contains(f));
     let (unit, factor) =
-        [("gbit", 1e9), ("mbit", 1e6)].into_iter().find(|(_, f)| bits_per_s >= *f).unwrap_or(("kbit", 1e3));
-    format!("{}{unit}", bits_per_s / factor)
+        of_links().find(|(_, f)| bits_per_s >= *f).or(of_links().next_back()).expect("there are three");
+    format!("{}{}", bits_per_s / factor, unit.to_ascii_lowercase())
 }
 
 /// A latency for people: three significant digits and a unit.

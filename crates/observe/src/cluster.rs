@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::Cluster;
 use plimsoll_model::cluster::{
-    CLUSTER_VERSION, ClusterDrive, ClusterNic, ClusterNode, NicTraffic, Redundancy,
+    CLUSTER_VERSION, ClusterDrive, ClusterNic, ClusterNode, MOST_NODES, MOST_PARTS, NicTraffic, Redundancy,
 };
 use plimsoll_model::observed::is_nic;
 use plimsoll_model::text::clean;
@@ -14,10 +14,6 @@ use serde_json::Value;
 
 use crate::page::host_part;
 use crate::text::{self, MetricSeries, NotMetrics};
-
-/// Nodes, and drives of one, that are read: as many as a file may have.
-const MOST_NODES: usize = 4096;
-const MOST_PARTS: usize = 1024;
 
 /// What was found, source by source.
 #[derive(Debug, Clone, Default, PartialEq)]

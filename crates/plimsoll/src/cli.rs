@@ -169,6 +169,14 @@ pub struct WatchCommand {
     pub cycle: CycleArgs,
 }
 
+/// The command that these words name; in words, which of them is none.
+pub fn find<'a>(root: &'a mut clap::Command, words: &[String]) -> Result<&'a mut clap::Command, String> {
+    words.iter().try_fold(root, |command, word| {
+        let whose = command.get_name().to_owned();
+        command.find_subcommand_mut(word).ok_or_else(|| format!("'{whose}' has no command '{word}'"))
+    })
+}
+
 /// A benchmark that is repeated for as long as the watch lasts.
 #[derive(Debug, Clone, Args)]
 pub struct CycleArgs {

@@ -12,7 +12,7 @@ use crate::tables::{bound, mib, missing};
 
 /// The answer: first the one sentence, then what belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct CampaignAnswer {
     /// Stands largest.
     pub lead: String,
     /// What limits, what is kept, what is reserved.
@@ -27,9 +27,9 @@ pub struct Answer {
 const MOST_NAMED: usize = 4;
 
 /// Of the whole campaign.
-pub fn answer(result: &CampaignResult) -> Answer {
+pub fn answer(result: &CampaignResult) -> CampaignAnswer {
     let with = result.rows.iter().filter(|r| r.rate().is_some()).count();
-    let mut out = Answer { cells: (with, result.rows.len()), ..Answer::default() };
+    let mut out = CampaignAnswer { cells: (with, result.rows.len()), ..CampaignAnswer::default() };
     if with == 0 {
         out.lead = "Inconclusive: no cell has a valid run.".into();
         return out;

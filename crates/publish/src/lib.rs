@@ -19,7 +19,7 @@ mod sheet;
 pub mod site;
 mod tables;
 
-pub use answer::Answer;
+pub use answer::CampaignAnswer;
 pub use axis_tables::axis_table;
 pub use chart::{
     Bar, BarChart, CHART_SCHEMA, ChartData, CliffChart, CostPoint, CurveChart, CurveLine, LatencyPoint,

@@ -7,7 +7,7 @@ use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned,
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
-use crate::answer::{Answer, answer};
+use crate::answer::{CampaignAnswer, answer};
 use crate::chart::{ChartData, charts};
 use crate::gather::{PublishedRun, dir_of, gather};
 use crate::page::{MOST_OF_PAGE, pages};
@@ -69,7 +69,7 @@ pub struct Publication {
     /// Of the file.
     pub question: Option<String>,
     /// Comes first.
-    pub answer: Answer,
+    pub answer: CampaignAnswer,
     /// What the campaign came to.
     pub result: CampaignResult,
     /// In order of time.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::plan::{EmbeddedCluster, EmbeddedDisk, EmbeddedSpec, EmbeddedVolume};
-use plimsoll_store::process::ProcessNote;
+use plimsoll_store::process::{ProcessNote, start_ticks};
 use plimsoll_store::{Journal, Thing};
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -370,31 +370,21 @@ pub fn is_data_directory(dir: &Path) -> bool {
 /// Ends a process that a killed run left, if it is still there and carries the run's mark. What a journal says of a process
 /// would fit any other, too.
 pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<(), String> {
-    let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    if now.trim() != boot_id || start_ticks(pid) != Some(started) {
-        return Ok(());
-    }
-    // A handle of the process, so that no other gets its signal, should it end meanwhile.
-    let handle = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-    if start_ticks(pid) != Some(started) {
-        return Ok(());
-    }
+    let process = ProcessNote { pid, start_ticks: started, boot_id: boot_id.to_owned() };
     let marked = format!("{RUN_VARIABLE}={run}");
-    if !environment_of(pid).split(|b| *b == 0).any(|v| v == marked.as_bytes()) {
+    let mut is_marked = None;
+    // Where nobody was signalled it is gone, or of somebody else.
+    process.signal(Signal::TERM, || {
+        *is_marked.insert(environment_of(pid).split(|b| *b == 0).any(|v| v == marked.as_bytes()))
+    });
+    if is_marked == Some(false) {
         return Err("it does not carry this run's mark".into());
     }
-    if let Some(handle) = handle {
-        // An error means that it is gone.
-        let _ = rustix::process::pidfd_send_signal(handle, Signal::TERM);
-    }
     let deadline = Instant::now() + MANY.stop;
-    while start_ticks(pid) == Some(started) && Instant::now() < deadline {
+    while process.lives() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    if start_ticks(pid) == Some(started) { Err("it does not stop".into()) } else { Ok(()) }
+    if process.lives() { Err("it does not stop".into()) } else { Ok(()) }
 }
 
 /// The environment that a process was started with. It is empty for the moment in which the program is being loaded.
@@ -414,17 +404,6 @@ fn terminate(pid: u32) {
         // An error means that it is gone.
         let _ = rustix::process::kill_process(pid, Signal::TERM);
     }
-}
-
-/// Start of a process in clock ticks since boot: with the number it names one process for good. `None`: gone, or a zombie.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold spaces and parentheses itself.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    if fields.first() == Some(&"Z") {
-        return None;
-    }
-    fields.get(19)?.parse().ok()
 }
 
 fn temporary_dir() -> PathBuf {

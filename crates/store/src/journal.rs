@@ -242,8 +242,23 @@ pub fn mark_of(path: &Path) -> Option<String> {
 
 /// Whether a process holds the journal: the run is going on.
 pub fn is_locked(path: &Path) -> bool {
-    crate::plain::open(path, File::options().read(true))
-        .is_ok_and(|f| rustix::fs::flock(&f, rustix::fs::FlockOperation::NonBlockingLockShared).is_err())
+    crate::plain::open(path, File::options().read(true)).is_ok_and(|f| {
+        let held = rustix::fs::flock(&f, rustix::fs::FlockOperation::NonBlockingLockShared).is_err();
+        unlock(&f);
+        held
+    })
+}
+
+/// Gives a lock back at once. Closing is not enough: a child that another thread is starting has the file, too, until
+/// it becomes its program, and the lock lasts as long as one of them has it.
+pub(crate) fn unlock(file: &File) {
+    let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        unlock(&self.file);
+    }
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
@@ -360,6 +375,20 @@ mod tests {
         assert_eq!(pending(&path).unwrap(), j.pending());
         j.kept(ids[0]).unwrap();
         assert_eq!(kept(&path).unwrap(), vec![all[0].clone()]);
+    }
+
+    #[test]
+    fn a_run_that_has_ended_is_not_held_by_a_child_that_has_its_file_still() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let j = Journal::open(&path).unwrap();
+        // What a child has between its start and its program.
+        let childs = j.file.try_clone().unwrap();
+        assert!(is_locked(&path));
+        drop(j);
+        assert!(!is_locked(&path));
+        Journal::open(&path).unwrap();
+        drop(childs);
     }
 
     #[test]

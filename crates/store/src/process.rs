@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// One process, for good.
@@ -29,6 +30,16 @@ impl ProcessNote {
     /// Whether it lives: a zombie does not.
     pub fn lives(&self) -> bool {
         self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+
+    /// Signals it, if it lives and `still` holds. The handle comes first: what is found of the number then is of the process that gets the
+    /// signal, or that one is gone. False: nobody was signalled.
+    pub fn signal(&self, signal: Signal, still: impl FnOnce() -> bool) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+            return false;
+        };
+        self.lives() && still() && pidfd_send_signal(handle, signal).is_ok()
     }
 
     /// Whether it lives, and is one of this environment: `NAME=value`, as it was started.
@@ -93,6 +104,9 @@ mod tests {
         assert!(note.lives_with("PLIMSOLL_NOTE_TEST=a") && !note.lives_with("PLIMSOLL_NOTE_TEST=b"));
         assert!(!ProcessNote { start_ticks: note.start_ticks + 1, ..note.clone() }.lives(), "given again");
         assert!(!ProcessNote { boot_id: "another".into(), ..note.clone() }.lives());
+        let given_again = ProcessNote { start_ticks: note.start_ticks + 1, ..note.clone() };
+        assert!(!given_again.signal(Signal::KILL, || true) && !note.signal(Signal::KILL, || false));
+        assert!(note.lives() && note.signal(Signal::CONT, || true));
         other.kill().unwrap();
         // It is a zombie until it is waited for.
         while note.lives() && began.elapsed().as_secs() < 60 {

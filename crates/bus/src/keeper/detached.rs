@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessNote;
@@ -117,12 +117,8 @@ impl Home {
 
     /// Asks the conductor to end its measurement in order. False: it is gone already. Nobody else is signalled, whoever has its number.
     pub fn stop_detached(&self, note: &DetachedNote) -> bool {
-        let pid = i32::try_from(note.process.pid).ok().and_then(Pid::from_raw);
-        let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
-            return false;
-        };
-        let has_it = self.here().is_ok_and(|place| place.is_locked(LEASE));
-        has_it && self.goes_on(note) && pidfd_send_signal(handle, Signal::INT).is_ok()
+        let has_it = || self.here().is_ok_and(|place| place.is_locked(LEASE));
+        note.process.signal(Signal::INT, || has_it() && self.goes_on(note))
     }
 
     /// Whether its conductor lives.

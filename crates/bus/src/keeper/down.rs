@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 
 use super::ProcessNote;
 use super::home::{Home, OpenFleet};
@@ -82,10 +82,7 @@ fn refuse_used(home: &Home, fleet: &OpenFleet, force: bool) -> Result<(), BusErr
     }
 }
 
-/// Whether the keeper of this fleet was told, and nobody else. The handle comes first: what is found of the number then is of the
-/// process that gets the signal, or that one is gone.
+/// Whether the keeper of this fleet was told, and nobody else.
 fn send(keeper: &ProcessNote, signal: Signal, fleet: &str) -> bool {
-    let pid = i32::try_from(keeper.pid).ok().and_then(Pid::from_raw);
-    let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
-    is_keeper_of(keeper, fleet) && pidfd_send_signal(handle, signal).is_ok()
+    keeper.signal(signal, || is_keeper_of(keeper, fleet))
 }

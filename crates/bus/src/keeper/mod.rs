@@ -37,7 +37,7 @@ use broker::BrokerProcess;
 use certificate::Certificate;
 use config::{Config, User};
 
-use crate::enrol::{Answer, LONGEST_QUESTION, Question, VERSION, newcomer};
+use crate::enrol::{EnrolAnswer, LONGEST_QUESTION, Question, VERSION, newcomer};
 use crate::key::{is_user_key, random};
 use crate::subjects::Subjects;
 use crate::token::{Pin, Secret, Trust};
@@ -337,7 +337,7 @@ impl Keeper {
             let nonce = question.nonce.clone();
             let refused = outcome.err();
             let again = again && refused.as_deref() == Some(NOT_TAKEN);
-            let answer = Answer { version: VERSION, nonce, refused, again };
+            let answer = EnrolAnswer { version: VERSION, nonce, refused, again };
             // Plain texts: nothing in them can fail.
             let text = serde_json::to_vec(&answer).expect("an answer is plain data");
             // Who does not hear it asks again.

@@ -132,7 +132,7 @@ impl Desk {
             self.say_here();
         }
         if let Some(engaged) = &mut self.engaged {
-            engaged.leave(State::Stopped, true);
+            engaged.leave(State::Stopped);
         }
         while self.engaged.is_some() {
             self.look_after(tell);
@@ -185,7 +185,7 @@ impl Desk {
             }
             Order::Heed(heed) => engaged.with.heed(&heed),
             Order::Leave => drop(engaged.with.interrupt.signal()),
-            Order::Dismiss => engaged.leave(State::Leaving, false),
+            Order::Dismiss => engaged.leave(State::Leaving),
             Order::Fetch(_) => {}
         }
     }
@@ -268,10 +268,10 @@ impl Desk {
             if engaged.heard.elapsed() > engaged.deadman {
                 let silent = engaged.deadman.as_secs_f64();
                 tell(format!("nothing was heard of the conductor for {silent} s: the load ends"));
-                engaged.leave(State::Deserted, true);
+                engaged.leave(State::Deserted);
             } else if max_duration.is_some_and(|most| engaged.since.elapsed() > most) {
                 tell("the run lasts longer than it may here (--max-duration): the load ends".into());
-                engaged.leave(State::Overdue, true);
+                engaged.leave(State::Overdue);
             }
         }
         if engaged.leaving.is_some_and(|since| since.elapsed() > DRAIN) {
@@ -329,12 +329,12 @@ fn this_machine(options: &AgentOptions) -> HostFacts {
 }
 
 impl Engaged {
-    /// Nothing more is ordered. What is under way drains (`drain`), or is cancelled.
-    fn leave(&mut self, why: State, drain: bool) {
+    /// Nothing more is ordered. What is under way drains; whom its conductor sent away has nothing more to do.
+    fn leave(&mut self, why: State) {
         self.jobs = None;
         self.leaving.get_or_insert_with(Instant::now);
         self.with.ends_by_itself(why);
-        if !drain {
+        if why == State::Leaving {
             self.with.abort();
         }
     }

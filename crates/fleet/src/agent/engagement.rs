@@ -193,7 +193,7 @@ impl Engagement {
         }
     }
 
-    /// There is nobody to work for: load drains, what is being made ready is left.
+    /// It is over for this reason, which is told from now on: load drains, what is being made ready is left.
     pub fn ends_by_itself(&self, why: State) {
         {
             let mut inside = self.lock();

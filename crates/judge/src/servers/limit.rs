@@ -1,8 +1,7 @@
 //! Which of the servers' resources was the limit, as far as that was seen: one kind at its ceiling while the others were not. Two at once are
 //! both named, and neither is said to bind; of none it is said where to look next.
 
-use plimsoll_model::summary::servers::ServersLimit;
-use plimsoll_model::units::{format_line_rate, significant};
+use plimsoll_model::summary::servers::{ServersLimit, ceiling_words};
 
 use super::resources::{self, KINDS, SeenResource};
 
@@ -74,13 +73,10 @@ fn describe(out: &mut ServersLimit, kind: &str, of_kind: &[&SeenResource]) {
 fn percent_of(s: &SeenResource) -> String {
     let share = 100.0 * s.used.share.unwrap_or(0.0);
     let ceiling = s.used.ceiling.unwrap_or(0.0);
-    let most = match (s.used.resource.as_str(), s.used.unit.as_str()) {
-        (_, "busy") => return format!("busy {share:.0} % of the time"),
-        ("drive", _) => format!("{} MB/s", significant(ceiling / 1e6, 3)),
-        (_, "B/s") => format_line_rate(ceiling),
-        _ => format!("{} cores", significant(ceiling, 2)),
-    };
-    format!("{share:.0} % of {most}")
+    match ceiling_words(&s.used.resource, &s.used.unit, ceiling) {
+        None => format!("busy {share:.0} % of the time"),
+        Some(most) => format!("{share:.0} % of {most}"),
+    }
 }
 
 fn kind_words(kind: &str) -> &'static str {

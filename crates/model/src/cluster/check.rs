@@ -6,9 +6,9 @@ use super::{CLUSTER_VERSION, Cluster, ClusterDrive, ClusterNic, ClusterNode, Red
 use crate::pattern::expand_ranges;
 
 /// Nodes of one file.
-const MOST_NODES: usize = 4096;
+pub const MOST_NODES: usize = 4096;
 /// Drives of a node, and its interfaces.
-const MOST_PARTS: usize = 1024;
+pub const MOST_PARTS: usize = 1024;
 /// Characters of a name, a model, a source.
 const MOST_CHARS: usize = 200;
 /// More is a slip of the pen.

@@ -26,15 +26,6 @@ pub enum Redundancy {
 }
 
 impl Redundancy {
-    /// Bytes on drives for each byte of an object.
-    pub fn on_drives(self) -> f64 {
-        match self {
-            Self::None => 1.0,
-            Self::Erasure { data, parity } => f64::from(data + parity) / f64::from(data),
-            Self::Replicas(n) => f64::from(n),
-        }
-    }
-
     /// Shards, or copies, of an object.
     pub fn shards(self) -> u32 {
         match self {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::units::{format_line_rate, significant};
+
 /// What the servers did meanwhile, by the sources that were asked (`--observe`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -177,4 +179,15 @@ pub struct RequestCount {
     pub ours: f64,
     /// How far these may be apart for no reason: what was in flight at both ends, and slices that were cut there.
     pub uncertain_by: f64,
+}
+
+/// What a resource gives at most, in the unit it is known by: `25Gbit/s`, `200 MB/s`, `8 cores`. `None`: it is known by its time, of which there
+/// is all.
+pub fn ceiling_words(resource: &str, unit: &str, ceiling: f64) -> Option<String> {
+    match (resource, unit) {
+        (_, "busy") => None,
+        ("drive", _) => Some(format!("{} MB/s", significant(ceiling / 1e6, 3))),
+        (_, "B/s") => Some(format_line_rate(ceiling)),
+        _ => Some(format!("{} cores", significant(ceiling, 2))),
+    }
 }

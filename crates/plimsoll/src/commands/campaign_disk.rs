@@ -4,18 +4,16 @@ use std::path::Path;
 
 use plimsoll_campaign::{CampaignCell, CellWork};
 use plimsoll_target::disk::DiskRounds;
-use plimsoll_target::limiter::LimitSet;
+
+use super::target_s3::limit_set;
 
 /// Says so of a cell on such a disk; one that cannot be read is told when it is to be made.
 pub fn say_least(cell: &mut CampaignCell) {
     let CellWork::Files(f) = &mut cell.work else { return };
     let Some(disk) = f.embedded.as_deref() else { return };
-    let set = match (&disk.tier, &disk.limits) {
-        (Some(tier), _) => LimitSet::tier(tier),
-        (None, Some(file)) => LimitSet::read(Path::new(file)),
-        (None, None) => return,
-    };
-    let Ok(set) = set.and_then(|s| s.scaled(disk.scale.unwrap_or(1.0))) else { return };
+    let limits = disk.limits.as_deref().map(Path::new);
+    let set = limit_set(disk.tier.as_deref(), limits, disk.scale.unwrap_or(1.0));
+    let Ok(Some(set)) = set else { return };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let rounds = DiskRounds {
         rounds: f.cycles,

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory};
 use plimsoll_report::table::wrap;
 
-use crate::cli::{Cli, EXIT_CODES};
+use crate::cli::{Cli, EXIT_CODES, find};
 use crate::fault::{Exit, Fault};
 use crate::output;
 
@@ -79,15 +79,10 @@ fn text(words: &[String]) -> Result<String, Fault> {
     if let (Some(told), None) = (&topic, root.find_subcommand(first)) {
         return Ok(told.clone());
     }
-    let mut command = &mut root;
-    for word in words {
-        let whose = command.get_name().to_owned();
-        command = command.find_subcommand_mut(word).ok_or_else(|| {
-            let problem =
-                format!("'{whose}' has no command '{word}', and there is no topic '{}'", words.join(" "));
-            Fault::input(problem, format!("Topics: {}. `plimsoll --help` lists the commands.", names()))
-        })?;
-    }
+    let command = find(&mut root, words).map_err(|problem| {
+        let problem = format!("{problem}, and there is no topic '{}'", words.join(" "));
+        Fault::input(problem, format!("Topics: {}. `plimsoll --help` lists the commands.", names()))
+    })?;
     let told = command.render_long_help();
     Ok(topic.map_or_else(|| told.to_string(), |topic| format!("{told}\n{topic}")))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, ValueEnum};
 
-use crate::cli::Cli;
+use crate::cli::{Cli, find};
 use crate::fault::{Exit, Fault};
 use crate::{out_file, output};
 
@@ -65,15 +65,8 @@ pub fn man(c: &ManCommand) -> Result<Exit, Fault> {
     let mut root = Cli::command();
     root.build();
     let Some(out) = &c.out else {
-        let mut command = &root;
-        for word in &c.words {
-            command = command.find_subcommand(word).ok_or_else(|| {
-                Fault::input(
-                    format!("'{}' has no command '{word}'", command.get_name()),
-                    "`plimsoll --help` lists the commands.",
-                )
-            })?;
-        }
+        let command = find(&mut root, &c.words)
+            .map_err(|problem| Fault::input(problem, "`plimsoll --help` lists the commands."))?;
         output::print(&page(command))?;
         return Ok(Exit::Valid);
     };

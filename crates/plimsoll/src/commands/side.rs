@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use plimsoll_model::analysis::{Scaling, ServerComparison};
 use plimsoll_model::observed::is_nic;
 use plimsoll_model::summary::RunSummary;
-use plimsoll_model::summary::servers::{ServersLimit, ServersWindow};
-use plimsoll_model::units::{format_line_rate, significant};
+use plimsoll_model::summary::servers::{ServersLimit, ServersWindow, ceiling_words};
 use plimsoll_model::{Environment, Finding, HostFacts, Level};
 use plimsoll_stats::compare;
 
@@ -172,13 +171,13 @@ pub fn with_ceilings(s: &mut Scaling, by_nodes: &BTreeMap<u32, Vec<Member>>, wha
 
 /// `4 x 25Gbit/s`.
 fn all_of(l: &ServersLimit) -> String {
-    let one = match (l.resource.as_str(), l.unit.as_str()) {
-        (_, "busy") => return format!("{} drives' time", l.of),
-        ("drive", _) => format!("{} MB/s", significant(l.ceiling / 1e6, 3)),
-        (_, "B/s") => format_line_rate((l.ceiling / 125e3).round() * 125e3),
-        _ => format!("{} cores", significant(l.ceiling, 2)),
-    };
-    format!("{} x {one}", l.of)
+    // A mean of lines has no digits that no line has.
+    let is_line = l.unit == "B/s" && l.resource != "drive";
+    let ceiling = if is_line { (l.ceiling / 125e3).round() * 125e3 } else { l.ceiling };
+    match ceiling_words(&l.resource, &l.unit, ceiling) {
+        None => format!("{} drives' time", l.of),
+        Some(one) => format!("{} x {one}", l.of),
+    }
 }
 
 #[cfg(test)]

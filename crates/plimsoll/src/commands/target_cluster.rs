@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use plimsoll_cluster::{BoxFault, BoxHome, ClusterSpec, Keys, RunningCluster, ask, sweep};
 use plimsoll_model::plan::EmbeddedCluster;
 use plimsoll_model::units::{BytesRate, LinkRate, Size};
+use plimsoll_target::s3::Credentials;
 
 use super::target_s3::pair;
 use crate::fault::{Exit, Fault};
@@ -196,18 +197,10 @@ fn keys() -> Result<(Keys, bool), Fault> {
         plimsoll_model::text::keep_secret(&set.secret_key);
         return Ok((Keys { access_key: set.access_key, secret_key: set.secret_key }, false));
     }
-    let random = |bytes: &mut [u8]| {
-        std::fs::File::open("/dev/urandom")
-            .and_then(|mut f| std::io::Read::read_exact(&mut f, bytes))
-            .map_err(|e| {
-                Fault::input(format!("/dev/urandom: {e}"), "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
-            })
-    };
-    let (mut id, mut secret) = ([0; 6], [0; 20]);
-    random(&mut id)?;
-    random(&mut secret)?;
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    Ok((Keys { access_key: format!("plimsoll{}", hex(&id)), secret_key: hex(&secret) }, true))
+    let made = Credentials::generate().map_err(|e| {
+        Fault::input(format!("/dev/urandom: {e}"), "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.")
+    })?;
+    Ok((Keys { access_key: made.access_key, secret_key: made.secret_key }, true))
 }
 
 fn fault(a: &FaultArgs) -> Result<Exit, Fault> {

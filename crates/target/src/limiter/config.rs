@@ -66,7 +66,7 @@ pub enum Scope {
 /// What happens to a request for which there are no tokens.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum LimitAnswer {
     #[serde(rename = "429")]
     TooManyRequests,
     #[serde(rename = "503")]
@@ -143,7 +143,7 @@ pub struct LimitSpec {
     #[serde(default)]
     pub scope: Scope,
     /// Default: "429" for ops, "delay" for bytes.
-    pub answer: Option<Answer>,
+    pub answer: Option<LimitAnswer>,
     /// Most requests that wait, with `answer = "queue"`. Default 100.
     pub queue_length: Option<usize>,
     /// What Retry-After says. Default: the time until a token is there, rounded up to a second.
@@ -390,7 +390,10 @@ impl LimitSpec {
                     .into(),
             );
         }
-        if self.answer() != Answer::Delay && self.answer() != Answer::Queue && self.capacity_micro() < MICRO {
+        if self.answer() != LimitAnswer::Delay
+            && self.answer() != LimitAnswer::Queue
+            && self.capacity_micro() < MICRO
+        {
             return Err(
                 "a bucket of less than one token refuses everything: raise capacity, or answer = \"delay\""
                     .into(),
@@ -399,10 +402,10 @@ impl LimitSpec {
         Ok(())
     }
 
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> LimitAnswer {
         self.answer.unwrap_or(match self.unit {
-            Unit::Ops => Answer::TooManyRequests,
-            Unit::Bytes => Answer::Delay,
+            Unit::Ops => LimitAnswer::TooManyRequests,
+            Unit::Bytes => LimitAnswer::Delay,
         })
     }
 

@@ -9,8 +9,8 @@ mod latency;
 
 pub use bucket::{Law, MICRO, TokenBucket};
 pub use config::{
-    Amount, Answer, CreditSpec, Direction, LatencySpec, LimitSet, LimitSpec, LimitsError, Scope, TierKind,
-    Unit,
+    Amount, CreditSpec, Direction, LatencySpec, LimitAnswer, LimitSet, LimitSpec, LimitsError, Scope,
+    TierKind, Unit,
 };
 pub use latency::Latency;
 
@@ -129,7 +129,7 @@ impl Limiter {
             let spec = &self.specs[self.states[s].limit];
             match spec.unit {
                 Unit::Ops => {
-                    let queued = spec.answer() == Answer::Queue;
+                    let queued = spec.answer() == LimitAnswer::Queue;
                     let state = &mut self.states[s];
                     let due = state.law.book(now_ns, MICRO);
                     if queued && due > now_ns {
@@ -156,7 +156,8 @@ impl Limiter {
     pub fn bytes(&mut self, now_ns: u64, ticket: &Ticket, direction: Direction, n: u64) -> u64 {
         let mut at_ns = now_ns;
         for &s in ticket.of(direction) {
-            let holds = matches!(self.specs[self.states[s].limit].answer(), Answer::Delay | Answer::Queue);
+            let holds =
+                matches!(self.specs[self.states[s].limit].answer(), LimitAnswer::Delay | LimitAnswer::Queue);
             let due = self.states[s].law.book(now_ns, n.saturating_mul(MICRO));
             if holds {
                 at_ns = at_ns.max(due);
@@ -169,8 +170,8 @@ impl Limiter {
         let state = &mut self.states[s];
         let spec = &self.specs[state.limit];
         let status = match spec.answer() {
-            Answer::Delay => return None,
-            Answer::Queue => {
+            LimitAnswer::Delay => return None,
+            LimitAnswer::Queue => {
                 while state.waiting.front().is_some_and(|&t| t <= now_ns) {
                     state.waiting.pop_front();
                 }
@@ -179,11 +180,11 @@ impl Limiter {
                 }
                 503
             }
-            Answer::TooManyRequests => 429,
-            Answer::SlowDown => 503,
+            LimitAnswer::TooManyRequests => 429,
+            LimitAnswer::SlowDown => 503,
         };
         let full = match spec.unit {
-            _ if spec.answer() == Answer::Queue => false,
+            _ if spec.answer() == LimitAnswer::Queue => false,
             Unit::Ops => state.law.has(now_ns, MICRO),
             Unit::Bytes => state.law.solvent(now_ns),
         };
