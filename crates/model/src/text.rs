@@ -38,7 +38,7 @@ pub fn keep_secret(value: &str) {
 const SIGNATURE: &str = "Signature=";
 
 /// What stands where a secret was.
-const LEFT_OUT: &str = "(secret left out)";
+pub const LEFT_OUT: &str = "(secret left out)";
 
 /// The text without the secrets of this process and without signatures of requests. An end of the text that is the beginning of a
 /// secret goes, too: it was cut off there.
