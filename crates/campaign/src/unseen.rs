@@ -35,7 +35,7 @@ pub(crate) fn dangers_hash(dangers: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::cells::expand;
-    use crate::ledger::{LedgerSink as _, file_entry, now};
+    use crate::ledger::{LEDGER_FORMAT, LedgerSink as _, file_entry, now};
 
     fn text(before: &str) -> String {
         format!(
@@ -50,6 +50,8 @@ mod tests {
         let runs = tempfile::tempdir().unwrap();
         let dir = CampaignDir::of(runs.path(), "t");
         let mut ledger = dir.take().unwrap();
+        let format = LEDGER_FORMAT.into();
+        ledger.append(&LedgerEntry::Begun { format, name: "t".into(), fresh: 1, at: now() }).unwrap();
         let old_text = text("curl --user root:calvin1 http://h");
         let old = CampaignFile::from_toml(&old_text).unwrap();
         let entries = [file_entry(&old_text, &expand(&old).unwrap(), now())];

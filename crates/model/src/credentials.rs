@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::text::{LEFT_OUT, without_secrets};
+use crate::text::{LEAST_SECRET, LEFT_OUT, without_secrets};
 
 /// A name of something secret; what follows a part of it (`_file`, `_env`, `bucket`) makes it the name of something else.
 const NAME: &str = r"[a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|account|shared|master|encryption)[_-]?key)(?:[_-]?(?:key|id|value))*";
@@ -121,7 +121,9 @@ pub fn credentials_in(text: &str) -> Vec<&str> {
 pub fn is_credential(name: &str, value: &str) -> bool {
     // In single quotes nothing of it has another meaning.
     let plain = value.replace(['\'', '\n'], "x");
-    !found(&format!("{name}='{plain}'")).is_empty()
+    let (from, text) = (name.len() + 2, format!("{name}='{plain}'"));
+    // All of it: what a URL has in it goes by itself.
+    found(&text).iter().any(|at| at.start <= from && at.end + 1 >= text.len())
 }
 
 /// The text of a TOML file without credentials. Where leaving them out in place would make it no TOML, or where they are written in
@@ -198,6 +200,14 @@ fn found(text: &str) -> Vec<Range<usize>> {
             }));
         }
     }
+    // What is one in one place is one wherever else it stands.
+    let mut values: Vec<&str> =
+        all.iter().map(|at| &text[at.clone()]).filter(|v| v.len() >= LEAST_SECRET).collect();
+    values.sort_unstable();
+    values.dedup();
+    let again = values.into_iter().flat_map(|v| text.match_indices(v).map(|(at, v)| at..at + v.len()));
+    let again: Vec<Range<usize>> = again.collect();
+    all.extend(again);
     all.sort_by_key(|at| (at.start, std::cmp::Reverse(at.end)));
     let mut out: Vec<Range<usize>> = Vec::new();
     for at in all {
@@ -391,6 +401,7 @@ mod tests {
             ("{\"secretKey\":\"x1\",\"n\":1}", "{\"secretKey\":\"(secret left out)\",\"n\":1}"),
             ("a = [\"x --token abc\", \"y\"] # why", "a = [\"x --token (secret left out)\", \"y\"] # why"),
             ("https://h/c?sv=1&sig=abc&se=2", "https://h/c?sv=1&sig=(secret left out)&se=2"),
+            ("--token abcdefgh; echo abcdefgh-abc", "--token (secret left out); echo (secret left out)-abc"),
             ("password=ab, then more", "password=(secret left out), then more"),
         ] {
             assert_eq!(without_credentials(text), left);
@@ -467,7 +478,8 @@ mod tests {
     fn by_its_name_a_value_is_one() {
         assert!(is_credential("password", "it's") && is_credential("X_TOKEN", "a"));
         assert!(
-            !is_credential("tier", "premium")
+            !is_credential("url", "https://h/c?sig=ab")
+                && !is_credential("tier", "premium")
                 && !is_credential("token_file", "x")
                 && !is_credential("password", "$X")
         );
