@@ -153,7 +153,7 @@ def test_a_budget_that_is_the_sites_own_is_held_by_whoever_goes_on(plimsoll, tmp
 
 
 def test_a_site_of_servers_that_plimsoll_starts_asks_for_no_keys(plimsoll, tmp_path):
-    target = 'target = { kind = "s3", endpoints = ["embedded"], bucket = "b" }'
+    target = 'target = { kind = "s3", endpoints = ["embedded"], bucket = "bench" }'
     where = tmp_path / "site"
     (where / "data").mkdir(parents=True)
     file = campaign(tmp_path, {"a": target}, "repeat = { at_least = 1 }", WORK)
