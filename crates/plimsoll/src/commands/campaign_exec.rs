@@ -12,7 +12,7 @@ use plimsoll_campaign::{
     forecast, note_shown, read_campaign, template, unseen_dangers,
 };
 use plimsoll_model::credentials::{shown_command, toml_without_credentials};
-use plimsoll_model::text::clean;
+use plimsoll_model::text::{LEFT_OUT, clean};
 
 use super::campaign::{
     AxisTable, CampaignArgs, CampaignCommand, CampaignForm, NewCampaignArgs, ResumeCampaignArgs,
@@ -298,6 +298,12 @@ pub(super) fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Resul
 
 /// Commands and devices are taken only where somebody has seen them and says so.
 pub(super) fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
+    if file.dangers().iter().any(|d| d.contains(LEFT_OUT)) {
+        return Err(Fault::input(
+            "secrets were left out of the file's commands when it was published (shown above)",
+            "Write yours into a copy of the file, as variables of the environment ($NAME), and give that.",
+        ));
+    }
     if a.allow_hooks || file.dangers().is_empty() {
         return Ok(());
     }
