@@ -1,12 +1,12 @@
 //! Simulated clusters with line rates, quotas and drives of `cluster.toml`: what binds is known, and so is what redundancy makes of each byte.
 
-use plimsoll_model::Cluster;
-use plimsoll_model::Scrape;
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
-use plimsoll_model::summary::servers::{ServersLimit, TrafficUse};
+use plimsoll_model::summary::servers::{ServersLimit, ServersSummary, ServersWindow, TrafficUse};
+use plimsoll_model::{Cluster, Finding, Level, RunSummary, Scrape};
+use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_store::{ObservedSource, server_steps};
 
-use super::{limit, resources, traffic};
+use super::{findings, limit, resources, traffic};
 
 const S: u64 = 1_000_000_000;
 /// 200 Mbit/s.
@@ -262,6 +262,31 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
     let between = of(&all, "between servers");
     near(between.per_byte, 1.0);
     assert_eq!(between.counted_by, "interfaces, less payload");
+}
+
+#[test]
+fn more_in_flight_is_no_next_step_where_all_links_are_full() {
+    let c = cluster();
+    let left = |nodes: &[Node]| {
+        let sources = [servers(nodes)];
+        let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), Some(&c));
+        let limit = limit::of_window(&seen, false, &[]);
+        let window = ServersWindow {
+            resources: seen.into_iter().map(|s| s.used).collect(),
+            limit,
+            ..ServersWindow::default()
+        };
+        let observed = ServersSummary { windows: vec![window], ..ServersSummary::default() };
+        let mut s = RunSummary { servers: Some(observed), ..RunSummary::default() };
+        s.findings.push(Finding::new("F02", CONCURRENCY_BOUND, Level::Info, "Try more."));
+        findings::drop_what_a_ceiling_explains(&mut s);
+        s.findings.len()
+    };
+    assert_eq!(left(&[minio(50e6, 0.0); 4]), 0);
+    // One slow link of four, or none that is full: more in flight may find the others.
+    let mut one = [minio(20e6, 0.0); 4];
+    one[2].peers_in += 16e6;
+    assert_eq!((left(&one), left(&[minio(20e6, 0.0); 4])), (1, 1));
 }
 
 #[test]
