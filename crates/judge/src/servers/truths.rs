@@ -265,6 +265,33 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
 }
 
 #[test]
+fn servers_that_do_not_count_what_they_send_each_other_are_held_against_their_interfaces() {
+    let c = named();
+    let nodes = [minio(50e6, 0.0); 4];
+    let with = |part: f64, wrote: f64, nodes: &[Node]| {
+        let uncounted: Vec<Node> = nodes
+            .iter()
+            .map(|n| Node { peers_out: n.peers_out * part, peers_in: n.peers_in * part, ..*n })
+            .collect();
+        let mut sources = exporters(nodes, "vda");
+        sources.push(servers(&uncounted));
+        let all = traffic_of(&sources, &c, 50e6 - wrote, wrote);
+        let of = |what: &str| all.iter().find(|t| t.what == what).cloned().unwrap();
+        (of("between servers"), of("with clients"))
+    };
+    let (between, clients) = with(0.001, 50e6, &nodes);
+    assert!((between.per_byte.unwrap() - 1.0).abs() < 0.01, "{between:?}");
+    assert_eq!(between.counted_by, "interfaces, less payload");
+    assert!((clients.per_byte.unwrap() - 1.0).abs() < 0.01, "{clients:?}");
+    // What others read is theirs, and not between servers.
+    let mut others = nodes;
+    others.iter_mut().for_each(|n| n.clients_out = 10e6);
+    assert!((with(0.001, 50e6, &others).0.per_byte.unwrap() - 1.0).abs() < 0.01);
+    // Who counts all of it is believed: heads of frames are no part of it.
+    assert_eq!(with(0.95, 50e6, &nodes).0.counted_by, "servers' own counters");
+}
+
+#[test]
 fn more_in_flight_is_no_next_step_where_all_links_are_full() {
     let c = cluster();
     let left = |nodes: &[Node]| {
