@@ -186,11 +186,14 @@ fn introduce(spec: &ClusterSpec, cluster: &RunningCluster, described: &Path) {
     let trust = ready.ca_file.map(|f| format!(" --ca-file {}", f.display())).unwrap_or_default();
     let observe = cluster.observed().map(|o| format!("--observe '{o}'")).join(" ");
     let observe = format!("{observe} --cluster {}", described.display());
+    // Of 16 large objects in flight over narrow links each takes longer than a request may by default.
+    let timeout =
+        if spec.made.link.is_some() || spec.made.drive_limit.is_some() { " --timeout 2m" } else { "" };
     let named = if spec.name == "box" { String::new() } else { format!(" --name {}", spec.name) };
     output::tell(format_args!(
         "plimsoll: logs of its servers are in {}\n\
          plimsoll: to try, with its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY:\n  \
-         plimsoll object put --endpoint '{}'{trust} --bucket bench --create-bucket --size 64MiB --concurrency 16 {observe}\n  \
+         plimsoll object put --endpoint '{}'{trust} --bucket bench --create-bucket --size 64MiB --concurrency 16{timeout} {observe}\n  \
          plimsoll target cluster fault{named} link:1=20mbit\n  \
          plimsoll target cluster stop{named}",
         ready.path.unwrap_or_default().display(),
