@@ -10,6 +10,7 @@ mod campaign_carrier;
 mod campaign_disk;
 pub mod campaign_exec;
 mod campaign_money;
+mod campaign_place;
 mod campaign_rest;
 mod campaign_table;
 mod campaign_words;
