@@ -25,7 +25,7 @@ def field(deb, name):
 
 
 def test_the_package_is_installed_used_and_removed_again(packages, tmp_path):
-    deb, symbols = packages
+    symbols, deb = packages
     assert (field(deb, "Package"), field(symbols, "Package")) == ("plimsoll", "plimsoll-dbgsym")
     assert "libc6 (>= 2." in field(deb, "Depends")
     admin = tmp_path / "root" / "var" / "lib" / "dpkg"

@@ -40,7 +40,8 @@ fn write() -> Result<()> {
     let folder = root().join("docs/reference");
     std::fs::create_dir_all(&folder)?;
     for (name, text) in all()? {
-        std::fs::write(folder.join(name), text).with_context(|| format!("docs/reference/{name} cannot be written"))?;
+        std::fs::write(folder.join(name), text)
+            .with_context(|| format!("docs/reference/{name} cannot be written"))?;
     }
     Ok(())
 }
@@ -100,7 +101,8 @@ fn section(out: &mut String, one: &Value) {
         let about = choice["description"].as_str().map_or(String::new(), |d| format!(": {}", line(d)));
         let properties = choice["properties"].as_object();
         // Of a tagged type the tag tells the forms apart.
-        let tag = properties.and_then(|p| p.iter().find_map(|(k, v)| Some(format!("`{k} = {}`", v.get("const")?))));
+        let tag =
+            properties.and_then(|p| p.iter().find_map(|(k, v)| Some(format!("`{k} = {}`", v.get("const")?))));
         let head = tag.unwrap_or_else(|| kind(choice));
         let _ = writeln!(out, "- {head}{about}");
         if properties.is_some_and(|p| p.len() > 1 || !p.values().any(|v| v.get("const").is_some())) {
@@ -109,7 +111,11 @@ fn section(out: &mut String, one: &Value) {
         }
     }
     if let Some(values) = one["enum"].as_array() {
-        let _ = writeln!(out, "One of {}.\n", values.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(", "));
+        let _ = writeln!(
+            out,
+            "One of {}.\n",
+            values.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(", ")
+        );
     }
     if !out.ends_with("\n\n") {
         out.push('\n');
@@ -118,7 +124,8 @@ fn section(out: &mut String, one: &Value) {
 
 fn fields(out: &mut String, of: &Value) {
     let Some(properties) = of["properties"].as_object() else { return };
-    let required: BTreeSet<&str> = of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: BTreeSet<&str> =
+        of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     out.push_str("| field | form | what it is |\n|---|---|---|\n");
     for (name, field) in properties {
         let needed = if required.contains(name.as_str()) { " (required)" } else { "" };
@@ -212,7 +219,8 @@ fn in_source(text: &str, of: &str, out: &mut FindingPlaces) {
         rest = &rest[at + 1..];
         let Some((code, after)) = rest.split_once('"').filter(|(code, _)| is_code(code)) else { continue };
         let Some(behind) = after.strip_prefix(',') else { continue };
-        let name = behind.trim_start().strip_prefix('"').and_then(|n| n.split_once('"')).map(|(name, _)| name);
+        let name =
+            behind.trim_start().strip_prefix('"').and_then(|n| n.split_once('"')).map(|(name, _)| name);
         let is_name = |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         if let Some(name) = name.filter(is_name) {
             out.entry((code.to_owned(), name.to_owned())).or_default().insert(of.to_owned());

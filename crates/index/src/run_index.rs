@@ -215,8 +215,11 @@ fn connect(file: &Path) -> Result<Connection, IndexError> {
 
 /// Removes the file, by its name in our cache, and makes it anew; not while another process has it open.
 fn remade(file: &Path, lock: &File) -> Result<Connection, String> {
-    flock(lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| "another process has it open, and it cannot be made anew meanwhile".to_owned())?;
+    if flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // What was asked for in vain may have cost what was held.
+        flock(lock, FlockOperation::LockShared).map_err(|e| e.to_string())?;
+        return Err("another process has it open, and it cannot be made anew meanwhile".into());
+    }
     let made = || -> Result<Connection, String> {
         // Somebody else may have made it anew while we waited to.
         if let Ok(db) = connect(file)

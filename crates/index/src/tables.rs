@@ -1,4 +1,5 @@
-//! The tables of the index, and what is put into and taken out of them. Each row carries a hash of what it says: a cache that was damaged on the
+//! The tables of the index, and what is put into and taken out of them: few words of each run by which it is found, and apart from them what
+//! it says, so that a look at all of them reads little. Each text carries a hash of what it says: a cache that was damaged on the
 //! disk shows no figure.
 
 use std::collections::HashMap;
@@ -20,9 +21,9 @@ const APPLICATION_ID: i64 = 0x706c_696d;
 const TABLES: &str = "
     CREATE TABLE runs (
         dir TEXT PRIMARY KEY, print BLOB NOT NULL, second TEXT NOT NULL, made_ns INTEGER NOT NULL, id TEXT NOT NULL,
-        started_us INTEGER, standing TEXT NOT NULL, settled INTEGER NOT NULL,
-        run TEXT NOT NULL, lines TEXT NOT NULL, hash BLOB NOT NULL
+        started_us INTEGER, standing TEXT NOT NULL, settled INTEGER NOT NULL
     ) WITHOUT ROWID;
+    CREATE TABLE docs (dir TEXT PRIMARY KEY, run TEXT NOT NULL, lines TEXT NOT NULL, hash BLOB NOT NULL);
     CREATE TABLE labels (dir TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
     CREATE TABLE ops (dir TEXT NOT NULL, op TEXT NOT NULL);
     CREATE TABLE targets (dir TEXT NOT NULL, word TEXT NOT NULL);
@@ -104,7 +105,7 @@ pub(crate) fn put(
     let settled = run.entry.cleanup_due == 0
         && matches!(run.standing, RunStanding::Valid | RunStanding::Partly | RunStanding::Invalid);
     let second: String = run.entry.id.chars().take("20261122-053127".len()).collect();
-    db.prepare("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+    db.prepare("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
         dir,
         hash_of_directory,
         second,
@@ -113,10 +114,9 @@ pub(crate) fn put(
         started_us,
         run.standing.name(),
         settled,
-        run_text,
-        lines_text,
-        hash(&run_text, &lines_text),
     ])?;
+    let hash = hash(&run_text, &lines_text);
+    db.prepare("INSERT INTO docs VALUES (?, ?, ?, ?)")?.execute(params![dir, run_text, lines_text, hash])?;
     for (name, value) in &run.entry.labels {
         db.prepare("INSERT INTO labels VALUES (?, ?, ?)")?.execute(params![dir, name, value])?;
     }
@@ -132,6 +132,7 @@ pub(crate) fn put(
 pub(crate) fn remove(db: &Connection, dir: &str) -> Result<(), IndexError> {
     for delete in [
         "DELETE FROM runs WHERE dir = ?",
+        "DELETE FROM docs WHERE dir = ?",
         "DELETE FROM labels WHERE dir = ?",
         "DELETE FROM ops WHERE dir = ?",
         "DELETE FROM targets WHERE dir = ?",
@@ -144,8 +145,11 @@ pub(crate) fn remove(db: &Connection, dir: &str) -> Result<(), IndexError> {
 /// Rows of what is wanted, oldest first: (directory, run, lines), each as it was put in.
 fn rows(db: &Connection, filter: &RunFilter) -> Result<Vec<(String, String, String)>, IndexError> {
     let (condition, values) = filter.condition();
-    let text =
-        format!("SELECT dir, run, lines, hash FROM runs WHERE {condition} ORDER BY second, made_ns, id");
+    // A run without its text is damage, and none that is passed over.
+    let text = format!(
+        "SELECT runs.dir, docs.run, docs.lines, docs.hash FROM runs LEFT JOIN docs ON docs.dir = runs.dir \
+         WHERE {condition} ORDER BY second, made_ns, id"
+    );
     let mut select = db.prepare(&text)?;
     let mut rows = select.query(params_from_iter(values))?;
     let mut out = Vec::new();

@@ -164,7 +164,7 @@ fn a_file_that_is_not_what_was_written_is_made_anew() {
         }),
         ("newer", &|| sql("PRAGMA user_version = 99")),
         ("another program's", &|| sql("DROP TABLE labels")),
-        ("a figure changed", &|| sql("UPDATE runs SET run = replace(run, 'standard', 'stendard')")),
+        ("a figure changed", &|| sql("UPDATE docs SET run = replace(run, 'standard', 'stendard')")),
     ];
     for (what, damage) in damages {
         fs::write(&file, &sound).unwrap();

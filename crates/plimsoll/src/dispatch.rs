@@ -4,9 +4,9 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, config, cost, cycle, describe, fleet_exec,
-    help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, shell, suites,
-    target_exec,
+    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, config, cost, cycle, describe,
+    fleet_exec, help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec,
+    shell, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{note_identity, planned, resume};

@@ -3,9 +3,9 @@
 
 use std::io::Write as _;
 
-use clap::{CommandFactory, FromArgMatches};
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::fault::{Exit, Fault};

@@ -11,7 +11,9 @@ use plimsoll_store::RunDir;
 use crate::args::{IdentityArgs, OutputArgs};
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
-use crate::{ceiling, defaults, detach, dry_run, fleet_use, hand_out, out_file, output, rerun, runs_dir, signals};
+use crate::{
+    ceiling, defaults, detach, dry_run, fleet_use, hand_out, out_file, output, rerun, runs_dir, signals,
+};
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
 pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {

@@ -37,7 +37,9 @@ pub enum ConfigCommand {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  plimsoll config show\n  plimsoll config show object put --concurrency 8")]
+#[command(
+    after_help = "Examples:\n  plimsoll config show\n  plimsoll config show object put --concurrency 8"
+)]
 pub struct ShowConfigArgs {
     /// Command with its flags [default: what the file says]
     #[arg(value_name = "COMMAND", num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
@@ -46,7 +48,10 @@ pub struct ShowConfigArgs {
 
 pub fn config(c: &ConfigCommand) -> Result<Exit, Fault> {
     let path = defaults::path().ok_or_else(|| {
-        Fault::input("there is no place for a file of defaults: HOME is not set", "Name one with PLIMSOLL_CONFIG.")
+        Fault::input(
+            "there is no place for a file of defaults: HOME is not set",
+            "Name one with PLIMSOLL_CONFIG.",
+        )
     })?;
     let ConfigCommand::Show(show) = c else {
         output::print(&format!("{}\n", path.display()))?;
@@ -64,7 +69,11 @@ pub fn config(c: &ConfigCommand) -> Result<Exit, Fault> {
 fn of_file(all: &[FlagDefault]) -> String {
     let mut table = Table::new("Defaults", 1, &["flag", "of", "value"]);
     for d in all {
-        let of = if d.words.is_empty() { "every command".into() } else { format!("plimsoll {}", d.words.join(" ")) };
+        let of = if d.words.is_empty() {
+            "every command".into()
+        } else {
+            format!("plimsoll {}", d.words.join(" "))
+        };
         table.push(vec![format!("--{}", d.flag), of, d.values.join(", ")]);
     }
     if all.is_empty() { String::new() } else { table.plain(usize::MAX) }
@@ -75,7 +84,14 @@ fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
     let command = defaults::applied(Cli::command(), all).ignore_errors(true);
     let line = ["plimsoll".to_owned()].into_iter().chain(words.iter().cloned());
     let matches = command.clone().try_get_matches_from(line).map_err(|e| {
-        let what = e.render().to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let what = e
+            .render()
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         Fault::input(what, "`plimsoll --help` lists the commands.")
     })?;
     let mut built = command;
@@ -92,7 +108,8 @@ fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
             "`plimsoll --help` lists the commands.",
         ));
     }
-    let mut table = Table::new(&format!("Flags of plimsoll {}", path.join(" ")), 1, &["flag", "value", "from"]);
+    let mut table =
+        Table::new(&format!("Flags of plimsoll {}", path.join(" ")), 1, &["flag", "value", "from"]);
     for arg in at.get_arguments().filter(|a| !["help", "version"].contains(&a.get_id().as_str())) {
         let Some(flag) = arg.get_long() else { continue };
         let id = arg.get_id().as_str();

@@ -12,8 +12,7 @@ use crate::values;
 /// The table for every command that has the flag.
 const FOR_ALL: &str = "defaults";
 /// Permissions are given each time, and so is the form of a result: two of them would be in each other's way.
-const EACH_TIME: [&str; 7] =
-    ["destroy-data", "allow-hooks", "json", "markdown", "csv", "oneline", "dry-run"];
+const EACH_TIME: [&str; 7] = ["destroy-data", "allow-hooks", "json", "markdown", "csv", "oneline", "dry-run"];
 /// Parts of names that only keys have; what names a file or a variable with a key in it may stand here.
 const OF_KEYS: [&str; 6] = ["secret", "password", "passwd", "token", "access-key", "credential"];
 
@@ -73,7 +72,9 @@ fn parsed(text: &str, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
             no_key(key, value, key)?;
             return Err(Fault::input(
                 format!("'{key}' stands outside of a table"),
-                format!("Put it below [{FOR_ALL}], for every command that has --{key}, or below a command, for example [object.put]."),
+                format!(
+                    "Put it below [{FOR_ALL}], for every command that has --{key}, or below a command, for example [object.put]."
+                ),
             ));
         };
         if key == FOR_ALL {
@@ -95,7 +96,8 @@ fn command(
     let words: Vec<String> = above.iter().cloned().chain([name.to_owned()]).collect();
     let Some(command) = parent.find_subcommand(name) else {
         let known: Vec<&str> = parent.get_subcommands().map(Command::get_name).collect();
-        let are = if known.is_empty() { "it has none".into() } else { format!("there are {}", known.join(", ")) };
+        let are =
+            if known.is_empty() { "it has none".into() } else { format!("there are {}", known.join(", ")) };
         return Err(Fault::input(
             format!("[{}]: there is no such command", words.join(".")),
             format!("Correct the name; {are}."),
@@ -119,11 +121,20 @@ fn flags(table: &Table, words: &[String], of: &Command, out: &mut Vec<FlagDefaul
             command(key, below, words, of, out)?;
             continue;
         }
-        let place = FlagDefault { words: words.to_vec(), flag: key.clone(), values: Vec::new(), is_switch: false }.place();
+        let place =
+            FlagDefault { words: words.to_vec(), flag: key.clone(), values: Vec::new(), is_switch: false }
+                .place();
         no_key(key, value, &place)?;
         let Some(is_switch) = known(of, key) else {
-            let help = if words.is_empty() { "plimsoll COMMAND".into() } else { format!("plimsoll {}", words.join(" ")) };
-            return Err(Fault::input(format!("{place}: there is no flag --{key}"), format!("`{help} --help` lists the flags.")));
+            let help = if words.is_empty() {
+                "plimsoll COMMAND".into()
+            } else {
+                format!("plimsoll {}", words.join(" "))
+            };
+            return Err(Fault::input(
+                format!("{place}: there is no flag --{key}"),
+                format!("`{help} --help` lists the flags."),
+            ));
         };
         if EACH_TIME.contains(&key.as_str()) {
             return Err(Fault::input(
@@ -143,8 +154,9 @@ fn flags(table: &Table, words: &[String], of: &Command, out: &mut Vec<FlagDefaul
 /// Whether a command, or one below it, has the flag, and whether that takes no value.
 fn known(command: &Command, flag: &str) -> Option<bool> {
     let own = command.get_arguments().find(|a| a.get_long() == Some(flag));
-    own.map(|a| !a.get_action().takes_values())
-        .or_else(|| command.get_subcommands().filter(|c| !WITHOUT.contains(&c.get_name())).find_map(|c| known(c, flag)))
+    own.map(|a| !a.get_action().takes_values()).or_else(|| {
+        command.get_subcommands().filter(|c| !WITHOUT.contains(&c.get_name())).find_map(|c| known(c, flag))
+    })
 }
 
 fn texts(value: &Value, is_switch: bool) -> Option<Vec<String>> {
@@ -165,12 +177,15 @@ fn texts(value: &Value, is_switch: bool) -> Option<Vec<String>> {
 /// Keys stand in the environment or in a profile: this file is shown, and its values are stored with runs. None of it is repeated.
 fn no_key(key: &str, value: &Value, place: &str) -> Result<(), Fault> {
     let name = key.to_ascii_lowercase().replace('_', "-");
-    let names_one = OF_KEYS.iter().any(|k| name.contains(k)) && !name.ends_with("-file") && !name.ends_with("-env");
+    let names_one =
+        OF_KEYS.iter().any(|k| name.contains(k)) && !name.ends_with("-file") && !name.ends_with("-env");
     let mut held = Vec::new();
     strings(value, &mut held);
     let env = |name: &str| std::env::var(name).ok();
     let is_key = |text: &&str| {
-        let in_url = text.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|a| a.contains('@')));
+        let in_url = text
+            .split_once("://")
+            .is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|a| a.contains('@')));
         in_url || values::tells_our_secret(text, env)
     };
     if names_one || held.iter().any(|s| is_key(&s.as_str())) {
@@ -243,7 +258,10 @@ mod tests {
         let text = "[defaults]\nruns-dir = \"/r\"\n[object]\nlabel = [\"a=b\", \"c=d\"]\n[object.put]\nconcurrency = 32\nkeep = true";
         let all = parsed(text, &Cli::command()).unwrap();
         let places: Vec<String> = all.iter().map(FlagDefault::place).collect();
-        assert_eq!(places, ["defaults.runs-dir", "object.label", "object.put.concurrency", "object.put.keep"]);
+        assert_eq!(
+            places,
+            ["defaults.runs-dir", "object.label", "object.put.concurrency", "object.put.keep"]
+        );
         let typed: Vec<String> = all.iter().flat_map(FlagDefault::as_typed).collect();
         assert_eq!(typed.join(" "), "--runs-dir /r --label a=b --label c=d --concurrency 32 --keep");
     }

@@ -40,7 +40,8 @@ static USED: OnceLock<Vec<String>> = OnceLock::new();
 
 /// What the file says, for a command line with these words; nothing for a command that takes no defaults.
 pub fn of_process(words: &[String], root: &Command) -> Result<Vec<FlagDefault>, Fault> {
-    let takes_none = words.iter().skip(1).find(|w| !w.starts_with('-')).is_some_and(|w| WITHOUT.contains(&w.as_str()));
+    let takes_none =
+        words.iter().skip(1).find(|w| !w.starts_with('-')).is_some_and(|w| WITHOUT.contains(&w.as_str()));
     match path().filter(|_| !takes_none) {
         Some(file) => read(&file, root),
         None => Ok(Vec::new()),
@@ -81,7 +82,10 @@ pub fn explained(e: &clap::Error, words: &[String], all: &[FlagDefault]) -> Opti
     let default = all.iter().find(|d| d.flag == flag).filter(|_| !words.iter().any(typed))?;
     let file = path().map(|p| p.display().to_string()).unwrap_or_default();
     let why = e.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    Some(Fault::input(format!("{file}: {}: {why}", default.place()), "Correct the value in the file, or type the flag."))
+    Some(Fault::input(
+        format!("{file}: {}: {why}", default.place()),
+        "Correct the value in the file, or type the flag.",
+    ))
 }
 
 /// What was typed, and what the file gave in place of typing: whoever repeats a run has another file.
@@ -105,7 +109,10 @@ mod tests {
         };
         assert_eq!(of(&[("HOME", "/h")]), Some("/h/.config/plimsoll/config.toml".into()));
         assert_eq!(of(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")]), Some("/c/plimsoll/config.toml".into()));
-        assert_eq!(of(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "c")]), Some("/h/.config/plimsoll/config.toml".into()));
+        assert_eq!(
+            of(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "c")]),
+            Some("/h/.config/plimsoll/config.toml".into())
+        );
         assert_eq!(of(&[("PLIMSOLL_CONFIG", "/x.toml"), ("HOME", "/h")]), Some("/x.toml".into()));
         assert_eq!(of(&[]), None);
     }
