@@ -235,6 +235,14 @@ def test_a_job_of_ci_gets_a_line_and_a_page(plimsoll, two, tmp_path):
     assert len(ids(plimsoll("runs", "list", "--json"))) == 2, "nothing was measured in vain"
 
 
+def test_the_documented_verdict_is_what_is_printed(plimsoll):
+    """docs/verdict.md shows a run on a simulated clock: the same for everybody but for its name."""
+    page = (ROOT / "docs" / "verdict.md").read_text()
+    shown = page.split("```text\n")[1].split("```")[0]
+    printed = plimsoll("run", ROOT / "plans" / "sim-bucket.toml", "-q").out
+    assert re.sub(r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN", printed).strip() == shown.strip()
+
+
 @pytest.fixture
 def influx(tmp_path):
     """Debian's InfluxDB on a free port, with a database."""
