@@ -229,8 +229,8 @@ fn in_source(text: &str, of: &str, out: &mut FindingPlaces) {
 }
 
 fn is_code(text: &str) -> bool {
-    let (letter, digits) = text.split_at(text.len().min(1));
-    ["V", "Q", "F"].contains(&letter) && digits.len() >= 2 && digits.bytes().all(|b| b.is_ascii_digit())
+    let digits = text.strip_prefix(['V', 'Q', 'F']);
+    digits.is_some_and(|d| d.len() >= 2 && d.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn findings_page(all: &FindingPlaces) -> String {

@@ -223,8 +223,7 @@ fn remade(file: &Path, lock: &File) -> Result<Connection, String> {
     let made = || -> Result<Connection, String> {
         // Somebody else may have made it anew while we waited to.
         if let Ok(db) = connect(file)
-            && tables::known(&db).is_ok()
-            && tables::runs(&db, &RunFilter::default()).is_ok()
+            && tables::are_sound(&db)
         {
             return Ok(db);
         }

@@ -59,6 +59,17 @@ pub(crate) fn prepare(db: &Connection) -> Result<(), IndexError> {
     }
 }
 
+/// Whether all tables are there and read to their end, and each text is what was written.
+pub(crate) fn are_sound(db: &Connection) -> bool {
+    let checked = db.pragma_query_value(None, "quick_check", |r| r.get::<_, String>(0));
+    let read = |table: &str| {
+        db.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get::<_, i64>(0)).is_ok()
+    };
+    checked.is_ok_and(|said| said == "ok")
+        && ["labels", "ops", "targets"].iter().all(|t| read(t))
+        && runs(db, &RunFilter::default()).is_ok()
+}
+
 /// What is known of a directory without its entry.
 pub(crate) struct KnownRun {
     pub print: [u8; 16],

@@ -20,7 +20,7 @@ Files are recognised by their content:
   elbencho    --csvfile, --jsonfile
   GoBonnieGo  -json
   iperf3      -J
-  plimsoll    .plim, as from plimsoll runs pack
+  a packed run of ours: .plim, as from plimsoll runs pack
 
 Figures that a tool printed have no interval unless the file has the data for one. A file that is damaged, or of a \
 version that is not known, is refused, and nothing is stored (exit code 2). The exit code is that of `plimsoll analyze` \
