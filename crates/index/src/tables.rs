@@ -66,7 +66,7 @@ pub(crate) fn are_sound(db: &Connection) -> bool {
         db.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get::<_, i64>(0)).is_ok()
     };
     checked.is_ok_and(|said| said == "ok")
-        && ["labels", "ops", "targets"].iter().all(|t| read(t))
+        && ["labels", "ops", "targets"].into_iter().all(read)
         && runs(db, &RunFilter::default()).is_ok()
 }
 
