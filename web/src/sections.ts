@@ -14,6 +14,7 @@ import { kindOf } from "./kinds";
 import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswers, saturationCharts, saturationTable, scalingCharts, scalingTable } from "./limits";
 import { picture, pictured } from "./picture";
 import { searchTable } from "./searches";
+import { nowSection } from "./now";
 import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
 import { picked, table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
@@ -368,7 +369,7 @@ const axis = (run: Run): readonly unknown[] => [run.stages, run.analysis.holds];
 export function runSections(run: Run): Section[] {
   const { summary: s, analysis: a } = run;
   return [
-    firstPicture(run), results(run),
+    ...(run.live && run.now ? [nowSection(run)] : []), firstPicture(run), results(run),
     limits(run), loadAndScale(run), validity(run),
     { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },

@@ -11,6 +11,7 @@ mod fault;
 mod fleet_use;
 mod guessed;
 mod launch;
+mod live;
 mod measure;
 mod out_file;
 mod output;

@@ -49,6 +49,7 @@ mod replicate_words;
 pub mod runs;
 pub mod runs_exec;
 pub mod scale_exec;
+pub mod serve;
 mod several;
 pub mod shell;
 mod side;
