@@ -182,7 +182,7 @@ def test_the_list_links_to_reports_that_are_those_of_report(plimsoll, background
     going = next(d.name for d in runs.iterdir() if d.name != run and not d.name.startswith("."))
     wait_until(lambda: data_of(ask(at, f"/runs/{going}")[2])["runs"][0]["series"], what="its figures")
     live = ask(at, f"/runs/{going}")[2]
-    assert 'name="plimsoll-live"' in live and "plimsoll-stop" not in live
+    assert 'name="plimsoll-live"' in live and 'name="plimsoll-stop"' not in live
     # Killed, it is what it recorded, and nothing is written into its directory.
     other.kill()
     other.wait()

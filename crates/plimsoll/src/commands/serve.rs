@@ -21,8 +21,8 @@ written into the directory. GET /metrics is for Prometheus.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub struct ServeCommand {
-    /// Where runs are kept [default: plimsoll-runs]
-    #[arg(value_name = "RUNS_DIR", env = "PLIMSOLL_RUNS")]
+    /// Where runs are kept; it has to be there [default: that of PLIMSOLL_RUNS, or plimsoll-runs]
+    #[arg(value_name = "RUNS_DIR")]
     pub runs_dir: Option<PathBuf>,
     /// Address to listen on: a port (on this machine only), an address, or both; port 0 is any free one. Beyond this machine it speaks TLS
     /// and asks for a token
@@ -38,7 +38,8 @@ pub struct ServeCommand {
 
 /// Until it is ended.
 pub fn serve(c: &ServeCommand) -> Result<Exit, Fault> {
-    let root = runs_dir::root(c.runs_dir.as_deref());
+    let given = c.runs_dir.clone().or_else(|| std::env::var_os("PLIMSOLL_RUNS").map(PathBuf::from));
+    let root = runs_dir::root(given.as_deref());
     if c.runs_dir.is_some() && !root.is_dir() {
         return Err(Fault::input(
             format!("{}: there is no such directory", root.display()),
