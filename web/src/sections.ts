@@ -29,6 +29,8 @@ const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "In
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
+  // A run that goes on and has measured nothing yet is neither.
+  if (run.live && run.summary.workloads.length === 0) return badgeOf("fair", run.status);
   // Sound runs that tell no difference are no answer: a tick alone would say more than is known.
   const open = kindOf(run) === "compare" ? openAnswers(run.analysis.comparisons) : "";
   const kind = !run.summary.answered ? "bad" : run.status === "VALID" && !open ? "good" : "fair";

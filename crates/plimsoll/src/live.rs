@@ -91,7 +91,7 @@ pub fn saw(event: &Event) {
             *run = Some(id.clone());
         }
         Event::Live(l) => hint(server, run.as_deref(), None, l.late),
-        Event::Message(_) => {}
+        Event::Message(_) | Event::StageDone { .. } => {}
         other => hint(server, run.as_deref(), Some(progress::line(other)), 0),
     }
 }

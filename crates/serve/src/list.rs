@@ -5,7 +5,7 @@ use std::path::Path;
 use plimsoll_model::text::{clean, printable};
 use plimsoll_report::table::escape;
 use plimsoll_report::{RunReport, glance, number};
-use plimsoll_store::{RunEntry, RunState, StoreError, rundir};
+use plimsoll_store::{RunDir, RunEntry, RunState, StoreError, rundir};
 
 /// Runs on one page.
 pub const RUNS_SHOWN: usize = 100;
@@ -39,7 +39,7 @@ fn row(e: RunEntry) -> RunRow {
     let what = match (&e.name, &report) {
         (Some(name), _) => text(name),
         (None, Some(r)) => glance::title(r),
-        (None, None) => "-".into(),
+        (None, None) => asked(&e.path),
     };
     let rates = report.iter().flat_map(|r| &r.summary.workloads).filter(|w| w.together == 0);
     let rate = |w: &plimsoll_model::summary::WorkloadSummary| {
@@ -58,12 +58,32 @@ fn row(e: RunEntry) -> RunRow {
     };
     RunRow {
         id: text(&e.id),
-        started: text(&e.started_at),
+        started: second(&text(&e.started_at)),
         what,
         labels: text(&labels),
         rates,
         status,
         is_running,
+    }
+}
+
+/// Of a run that has no result yet: the command that repeats it, cut to what fits.
+fn asked(path: &Path) -> String {
+    const MOST: usize = 80;
+    let env = RunDir::open(path).and_then(|dir| dir.env());
+    let Ok(env) = env else { return "-".into() };
+    let command = clean(&env.rerun).into_owned();
+    match command.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &command[..at]),
+        None => command,
+    }
+}
+
+/// `2026-11-24 15:36:54 UTC`, of RFC 3339 with fractions; another form stays as it is.
+fn second(rfc3339: &str) -> String {
+    match (rfc3339.get(..19), rfc3339.ends_with('Z')) {
+        (Some(whole), true) => format!("{} UTC", whole.replace('T', " ")),
+        _ => rfc3339.to_owned(),
     }
 }
 
@@ -146,6 +166,12 @@ mod tests {
         };
         let html = tr(&row);
         assert!(!html.contains("<script") && !html.contains("\" onload"), "{html}");
+    }
+
+    #[test]
+    fn times_are_told_to_the_second() {
+        assert_eq!(second("2026-11-24T15:36:54.1517074Z"), "2026-11-24 15:36:54 UTC");
+        assert_eq!(second("yesterday"), "yesterday");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One look at a run directory: what it holds by now, judged as a finished run is, and made into the page's state.
 
 use plimsoll_judge::{judge, windows_of};
-use plimsoll_model::{Analysis, RunSummary};
+use plimsoll_model::{Analysis, Level, RunSummary};
 use plimsoll_report::page::page;
 use plimsoll_report::{Layout, RunReport, glance, read, read_as_judged};
 use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
@@ -12,6 +12,9 @@ use crate::now::{LiveHints, LiveNow, slowest_first};
 
 /// Stages whose counters are given out: the last. (A choice: a plan of a thousand cells would be as many series.)
 const STAGES_COUNTED: usize = 20;
+
+/// In the place of a status.
+const NOT_YET: &str = "NOT YET";
 
 /// A run as it is now.
 #[derive(Debug)]
@@ -52,6 +55,10 @@ pub fn look(dir: &RunDir, hints: &LiveHints) -> Result<RunLook, StoreError> {
         Err(e) => return Err(e),
     };
     let metrics = RunMetrics::of(&so_far.summary, is_running, Some((&so_far.data, so_far.whole.as_slice())));
+    if is_running && so_far.summary.workloads.is_empty() {
+        // That there is no result yet speaks against nothing.
+        so_far.summary.findings.retain(|f| f.level != Level::Invalid);
+    }
     let others = is_running.then(|| slowest_first(&mut so_far.summary)).flatten();
     let now = LiveNow {
         other_agents: others,
@@ -59,7 +66,8 @@ pub fn look(dir: &RunDir, hints: &LiveHints) -> Result<RunLook, StoreError> {
     };
     let report = read_as_judged(dir, so_far.summary, so_far.analysis);
     let now = is_running.then_some(now);
-    Ok(RunLook { page: state(&report, now), title: glance::title(&report), metrics, is_over: !is_running })
+    let title = title_of(&report, is_running);
+    Ok(RunLook { page: state(&report, now), title, metrics, is_over: !is_running })
 }
 
 /// A run that was killed, or goes on: judged in memory, and nothing is written into its directory.
@@ -104,7 +112,15 @@ fn before_the_first_slice(dir: &RunDir, hints: &LiveHints) -> RunLook {
     let metrics = RunMetrics::of(&summary, true, None);
     let report = RunReport::of(plimsoll_report::cleaned(summary));
     let page = state(&report, Some(LiveNow::before(hints)));
-    RunLook { page, title: format!("Run {}", report.summary.id), metrics, is_over: false }
+    RunLook { page, title: title_of(&report, true), metrics, is_over: false }
+}
+
+/// What is called so is what was measured; of a run that has measured nothing yet there is its name.
+fn title_of(report: &RunReport, is_running: bool) -> String {
+    match is_running && report.summary.workloads.is_empty() {
+        true => format!("Run {}", report.summary.id),
+        false => glance::title(report),
+    }
 }
 
 /// `now`: of a run that goes on.
@@ -112,8 +128,17 @@ fn state(report: &RunReport, now: Option<LiveNow>) -> Value {
     let page = page(std::slice::from_ref(report), Layout::default());
     let mut page = serde_json::to_value(page).expect("a page is plain data");
     if let Some(now) = now {
-        page["runs"][0]["live"] = json!(true);
-        page["runs"][0]["now"] = json!(now);
+        let run = &mut page["runs"][0];
+        run["live"] = json!(true);
+        run["now"] = json!(now);
+        if report.summary.workloads.is_empty() {
+            // A run without a result is invalid, and one that goes on has none yet.
+            (run["status"], run["verdict"]) = (json!(NOT_YET), json!("Nothing is measured yet."));
+            run["glance"] = json!({
+                "title": title_of(report, true), "mark": NOT_YET, "sentence": "Nothing is measured yet",
+                "facts": [], "reservations": [], "more_reservations": 0,
+            });
+        }
     }
     page
 }
@@ -121,4 +146,53 @@ fn state(report: &RunReport, now: Option<LiveNow>) -> Value {
 /// The judgement of a run that has none on disk.
 pub fn judged(dir: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
     so_far(dir).map(|s| (s.summary, s.analysis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::{Environment, Plan};
+    use plimsoll_store::EnvFile;
+    use plimsoll_store::rundir::ENV_FORMAT;
+
+    fn begun(root: &std::path::Path) -> RunDir {
+        let dir = RunDir::create(root).unwrap();
+        dir.write_plan(&Plan::from_toml(include_str!("../../../plans/sim-bucket.toml")).unwrap()).unwrap();
+        let env = EnvFile {
+            format: ENV_FORMAT.into(),
+            id: dir.id(),
+            environment: Environment::default(),
+            rerun: "plimsoll run plan.toml".into(),
+            clock_offsets_ns: Default::default(),
+        };
+        dir.write_env(&env).unwrap();
+        dir
+    }
+
+    /// It is neither valid nor invalid, and was not killed.
+    #[test]
+    fn a_run_that_has_measured_nothing_yet_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = begun(root.path());
+        let held = dir.journal().unwrap();
+        let hints = LiveHints { doing: Some("filling".into()), late: 0 };
+        // Before there is a file of slices, and with an empty one.
+        for with_file in [false, true] {
+            let _file = with_file.then(|| dir.create_intervals("local", 100_000_000).unwrap());
+            let seen = look(&dir, &hints).unwrap();
+            let run = &seen.page["runs"][0];
+            assert!(!seen.is_over && run["live"] == true, "{run}");
+            assert_eq!((&run["status"], &run["glance"]["mark"]), (&json!("NOT YET"), &json!("NOT YET")));
+            assert_eq!(run["now"]["doing"], "filling");
+            let levels: Vec<&Value> =
+                run["summary"]["findings"].as_array().unwrap().iter().map(|f| &f["level"]).collect();
+            assert!(!levels.contains(&&json!("invalid")), "{levels:?}");
+            assert!(!run.to_string().contains("killed"), "{run}");
+        }
+        drop(held);
+        let seen = look(&dir, &hints).unwrap();
+        assert!(seen.is_over && seen.page["runs"][0].get("live").is_none());
+        assert!(seen.page.to_string().contains("killed before its end"));
+        assert!(!dir.summary_is_there(), "nothing is written into the directory of another's run");
+    }
 }

@@ -11,6 +11,9 @@ use serde::Serialize;
 /// Agents that are shown by themselves while a run goes on: the slowest. The others are one sentence.
 const AGENTS_SHOWN: usize = 12;
 
+/// A percentile is told once so many ops lie beyond it: of fewer it is one op's chance.
+const BEYOND: u64 = 10;
+
 /// What only the process that conducts a run knows of it, and no record has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveHints {
@@ -38,11 +41,11 @@ pub struct LiveNow {
     pub ops_per_s: Option<f64>,
     /// Their payload.
     pub bytes_per_s: Option<f64>,
-    /// Response; from the merged histograms of all that ended well.
+    /// Response; from the merged histograms of all that ended well. Null, as those below, while fewer than ten ops took longer.
     pub p50_ns: Option<u64>,
-    /// Likewise; null below 100 ops.
+    /// Likewise.
     pub p99_ns: Option<u64>,
-    /// Likewise; null below 1,000 ops.
+    /// Likewise.
     pub p999_ns: Option<u64>,
     /// Mean over the second.
     pub in_flight: Option<f64>,
@@ -136,7 +139,8 @@ impl LiveNow {
         let mut all = Histogram::new();
         totals.series.iter().for_each(|s| all.merge(&s.response));
         let known = |least: u64, q: f64| (all.count() >= least).then(|| all.quantile(q));
-        (self.p50_ns, self.p99_ns, self.p999_ns) = (known(1, 0.5), known(100, 0.99), known(1000, 0.999));
+        (self.p50_ns, self.p99_ns, self.p999_ns) =
+            (known(2 * BEYOND, 0.5), known(100 * BEYOND, 0.99), known(1000 * BEYOND, 0.999));
         for o in Outcome::ALL {
             let n: u64 = totals.series.iter().map(|s| s.counts.outcomes[o.index()]).sum();
             if n > 0 {
