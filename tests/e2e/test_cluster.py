@@ -109,11 +109,16 @@ def test_a_cluster_serves_has_faults_and_goes(box, runs):
     node = server.endpoint.replace("{1...4}", "1")
     hosts = server.endpoint.replace(":9000", ":9100")
     observe = ("--observe", f"minio={server.endpoint}", "--observe", f"node={hosts}", "--observe-every", "1s")
-    r = measure(server, runs, "put", "--checksum", "crc32c", *observe)
+    described = box.dir / "cluster.toml"
+    assert f"--cluster {described}" in box.err and 'redundancy = "ec:2+2"' in described.read_text(), box.err
+    r = measure(server, runs, "put", "--checksum", "crc32c", *observe, "--cluster", described)
     served(r)
+    assert (r.summary["labels"]["ec"], r.summary["labels"]["nodes"]) == ("2+2", "4"), r.summary["labels"]
+    written = [t for w in r.summary["servers"]["windows"] for t in w["traffic"] if t["what"] == "between servers"]
+    assert written and written[0]["expected"] == 1.5, r.summary["servers"]["windows"]
     nics = [x for w in r.summary["servers"]["windows"] for x in w["resources"] if x["resource"] == "network in"]
     # Beside other tests a host may not answer twice within so short a window.
-    assert nics and all(x["ceiling"] == 500e6 / 8 and x["device"] == "eth0" for x in nics), nics
+    assert nics and all(x["ceiling"] == 500e6 / 8 and x["device"] == "eth0" and x["ceiling_of"] == "cluster.toml" for x in nics), nics
     # Another is refused while this one runs.
     r = box.call("--name", box.name)
     assert r.code == 2 and "is running" in r.err, r.err

@@ -265,6 +265,8 @@ def test_a_killed_broker_comes_back_at_its_port(fleet, home):
 
 
 def test_a_new_token_is_another_and_an_expired_one_is_said_to_be(fleet):
+    nobody = fleet("up", "--listen", "127.0.0.1:0", "--token-for", "0s")
+    assert nobody.code == 2 and "lets nobody join" in nobody.err
     old = token_of(fleet("up", "--listen", "127.0.0.1:0", "--token-for", "1s").ok())
     wait_until(lambda: fleet("token").code == 2, what="the end of the token")
     assert "has expired" in fleet("token").err and "token expired" in fleet("status").ok().out

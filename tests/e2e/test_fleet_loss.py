@@ -127,7 +127,9 @@ def test_what_a_lost_agent_made_is_removed_where_it_is_said_to_be(fleet, backgro
 
 def test_an_agent_that_waits_for_its_token_ends_when_it_is_asked_to():
     for sign in (signal.SIGTERM, signal.SIGINT):
-        agent = subprocess.Popen([BIN, "agent", "--join", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        # Whoever starts the tests in the background of a shell has SIGINT ignored, and so would all that they start.
+        agent = subprocess.Popen([BIN, "agent", "--join", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(0.5)
         agent.send_signal(sign)
         try:

@@ -1,5 +1,6 @@
 """Whose a limit is, asked from several machines: two agents in namespaces of their own, each with an address and a host name."""
 
+import itertools
 import json
 import os
 import re
@@ -20,17 +21,23 @@ scope = "{scope}"
 """
 
 
+NTH = itertools.count(1)
+
+
 def ip(*args):
-    subprocess.run(["ip", *args], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    done = subprocess.run(["ip", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, (args, done.stderr)
 
 
 @pytest.fixture
 def two_machines():
     """Two namespaces that reach 10.213.1.1 here, by links of their own: (names, that address)."""
-    names = [f"plimsoll-{os.getpid()}-{i}" for i in (1, 2)]
+    # A link of the test before is gone some time after its namespace.
+    nth = next(NTH)
+    names = [f"plimsoll-{os.getpid()}-{nth}-{i}" for i in (1, 2)]
     try:
         for i, name in enumerate(names, 1):
-            here = f"pl{os.getpid() % 100000}h{i}"
+            here = f"pl{os.getpid() % 100000}h{nth}{i}"
             ip("netns", "add", name)
             ip("link", "add", here, "type", "veth", "peer", "name", "eth0", "netns", name)
             ip("addr", "add", f"10.213.{i}.1/24", "dev", here)

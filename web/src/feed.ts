@@ -88,7 +88,30 @@ export interface Summary {
   labels: Record<string, string>; rerun: string; environment: Environment;
   /** Absent: the run was told no prices. */
   cost?: CostSummary;
+  /** Absent: no servers were observed. */
+  servers?: ServersSummary;
 }
+
+export interface ResourceUse {
+  resource: string; host: string; device: string; reached: number; ceiling: number | null; unit: string; ceiling_of?: string;
+  share: number | null; time_above: number | null; threshold: number; waited_for: boolean | null; verdict: string;
+}
+
+export interface TrafficUse { what: string; per_s: number; per_byte: number | null; expected: number | null; expected_least: number | null; counted_by: string }
+
+export interface ServersWindow {
+  stage: number; start_s: number; end_s: number; resources: ResourceUse[]; traffic?: TrafficUse[];
+  clients_read_per_s: number; clients_wrote_per_s: number; others_per_s?: number;
+  limit?: { verdict: string; at_ceiling: string[]; resource: string; share: number; of: number; ceiling: number; unit: string; text: string };
+}
+
+/** What the servers did of their own accord, for as long as sources told of it. */
+export interface BackgroundSpan { what: string; start_s: number; end_s: number; in_window: boolean }
+
+export interface ServersSummary { windows: ServersWindow[]; not_observed: string[]; background?: BackgroundSpan[] }
+
+/** A resource of a server in percent of its ceiling, over time. */
+export interface ServerCourse { resource: string; host: string; device: string; ceiling: string; t: number[]; percent: (number | null)[] }
 
 export interface Hold {
   line: number; unit: string; verdict: string; reason: string;
@@ -129,6 +152,8 @@ export interface Saturation {
   budget_needed_s?: number | null;
   /** Codes of what makes it void, where it is one of several. */
   invalid?: string[];
+  /** What the servers let through by what is known of them, the least first. */
+  ceilings?: { resource: string; per_s: number }[];
 }
 
 export interface Scaling {
@@ -186,6 +211,8 @@ export interface Glance { title: string; mark: string; sentence: string; facts: 
 export interface Run {
   summary: Summary; status: string; verdict: string; glance: Glance; labels: string[]; spoiled: string[]; sweep: boolean; block: boolean; plan: string;
   analysis: Analysis; stages: Stage[]; series: Series[]; spectra: Spectrum[]; resources: Resource[]; gaps: string[]; end: string | null;
+  /** Absent: of no server's resource a ceiling is known. */
+  servers?: ServerCourse[];
   /** Null: it never ended in order, or is of several runs. */
   seal: { files: number; bytes: number; xxh3: string } | null;
   /** The run goes on: what is said of it is said so far. Absent in a report. */

@@ -5,7 +5,7 @@ import { base, chart, line, logAxis, mark, spaced, type ChartElement } from "./c
 import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
 import { high, low, estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
 import { settled } from "./labels";
-import { searchResult } from "./searches";
+import { partOf, searchResult } from "./searches";
 import { table, type Table } from "./table";
 
 const label = { fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 } as const;
@@ -93,7 +93,7 @@ function recovery(f: BucketFit): ChartElement[] {
 export const bucketCharts = (fits: BucketFit[]): ChartElement[] => fits.flatMap((f) => [...cumulative(f), ...recovery(f)]);
 
 export const saturationTable = (s: Saturation): Table =>
-  table(`Rate by operations in flight: ${s.op_class} ${size(s.size_bytes)}`, 1, [">in flight", ">op/s", ">p50", ">p99"], s.points.map((p) => [String(p.concurrency), estimate(p.ops_per_s), latency(p.p50_ns), latency(p.p99_ns)]));
+  table(`Rate by operations in flight: ${s.op_class} ${size(s.size_bytes)}`, 1, [">in flight", ">op/s", ">of network", ">of drives", ">p50", ">p99"], s.points.map((p) => [String(p.concurrency), estimate(p.ops_per_s), partOf(s, "network", p.ops_per_s.value), partOf(s, "drive", p.ops_per_s.value), latency(p.p50_ns), latency(p.p99_ns)]));
 
 /** Shares of the axis beyond which a linear one presses the lower curve flat. */
 const FLAT = 8;

@@ -15,6 +15,7 @@ import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswer
 import { picture, pictured } from "./picture";
 import { searchTable } from "./searches";
 import { nowSection } from "./now";
+import { backgroundTable, ceilings, flow, ofServers, panels as serverPanels, trafficTable } from "./servers";
 import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
 import { picked, table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
@@ -227,9 +228,15 @@ function firstPicture(run: Run): Section {
   const of = pictured(run);
   return {
     id: "picture", title: "In one picture", quiet: true,
-    inputs: [of, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : [])],
-    body: () => [grid([picture(run)])],
+    inputs: [of, s.servers, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : [])],
+    body: () => [grid([picture(run)]), grid([flow(run)])],
   };
+}
+
+/** What they could give and what of it was used, what became of the clients' bytes, and all of it over time. */
+function servers(run: Run): Section {
+  const s = run.summary;
+  return { id: "servers", title: "Servers", inputs: [s.servers, run.servers, s.answered, run.status, ...axis(run)], says: () => ofServers(run), body: () => [...tables([...ceilings(s.servers), ...trafficTable(s.servers)]), serverPanels(run), ...tables([backgroundTable(s.servers)])] };
 }
 
 const grid = (charts: (ChartElement | null)[]): HTMLElement | null => {
@@ -372,7 +379,7 @@ export function runSections(run: Run): Section[] {
   const { summary: s, analysis: a } = run;
   return [
     ...(run.live && run.now ? [nowSection(run)] : []), firstPicture(run), results(run),
-    limits(run), loadAndScale(run), validity(run),
+    servers(run), limits(run), loadAndScale(run), validity(run),
     { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },
     lines(run),

@@ -42,13 +42,13 @@ export function span(run: Run): [number, number] {
   return ends.length === 0 ? [0, 1] : [Math.min(...ends), Math.max(...ends, ...horizon)];
 }
 
-function timeAxis(domain: [number, number], width: number): Plot.ScaleOptions {
+export function timeAxis(domain: [number, number], width: number): Plot.ScaleOptions {
   const { label, tick: tickFormat, ticks } = clock(domain, width);
   return { domain, label, tickFormat, ticks };
 }
 
 /** The shaded measured windows, with their edges as lines so that they show in print. */
-function windows(run: Run): Plot.Markish[] {
+export function windows(run: Run): Plot.Markish[] {
   const all = run.stages.flatMap((s) => (s.window ? [{ x1: s.window[0], x2: s.window[1] }] : []));
   const edges = all.length > 6 ? [] : all.flatMap((w) => [w.x1, w.x2]);
   return [

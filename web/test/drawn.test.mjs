@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 
 import { chromium } from "playwright-core";
 
-import { about, COST, html, page as pageOf, run, SCALING, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
+import { about, COST, COURSES, html, page as pageOf, run, SCALING, SERVERS, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
 
 const [DESK, PHONE] = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
 let browser, place;
@@ -186,5 +186,53 @@ describe("searches of two ops in one picture", () => {
     const ticks = (await texts(page)).filter((t) => /^\d+(\.\d+)?k?$/.test(t));
     assert.ok(ticks.every((t) => !/^0\.0/.test(t)), `${ticks}`);
     assert.match(await page.textContent("#picture .note"), /in the table only/);
+  }));
+});
+
+describe("a run whose servers were observed", () => {
+  const stage = { index: 0, name: "put", start_s: 0, end_s: 20, window: [2, 19], repeat: 0, void: null };
+  const line = { line: 0, label: "put", op: "put", stage: 0, start_s: 0, step_s: 5, offered_per_s: null, ops_per_s: [9, 9, 9, 9], bytes_per_s: [], bytes_of_ok: false, p50_ns: [], p90_ns: [], p99_ns: [], p999_ns: [], max_ns: [], ttfb_p50_ns: [], outcomes_per_s: {} };
+  const of = (servers, more = {}) => {
+    const made = run("observed", [workload("put", "put", 67108864, 0.75)], { stages: [stage], series: [line], servers: COURSES, ...more });
+    made.summary.servers = servers;
+    return pageOf([made]);
+  };
+  it("says where the bytes go, with what redundancy makes of them", () => drawn(of(SERVERS), async (page) => {
+    const all = await page.$$eval("#picture figure:last-of-type svg text", (list) => list.map((e) => e.textContent));
+    for (const part of ["Clients", "Servers", "Drives", "written 50.0 MB/s", "between servers 50.0 MB/s", "written 66.7 MB/s", "1.33 a byte, 1.33 expected"]) assert.ok(all.includes(part), `${part}: ${all}`);
+    const thick = await page.$$eval("#picture figure:last-of-type svg rect[fill-opacity]", (list) => list.map((e) => [e.getAttribute("fill"), Number(e.getAttribute("height"))]));
+    assert.equal(thick.length, 3);
+    // The network binds: what goes through it is marked, and the drives' band is a third thicker than the clients'.
+    assert.equal(thick.filter(([c]) => c === "var(--s2)").length, 2);
+    const [drives] = thick.filter(([c]) => c === "var(--s1)");
+    assert.ok(Math.abs(drives[1] / thick.find(([c]) => c === "var(--s2)")[1] - 1.334) < 0.01, `${thick}`);
+  }));
+  it("draws what nobody told of as that", () => drawn(of({ ...SERVERS, windows: [{ ...SERVERS.windows[0], traffic: SERVERS.windows[0].traffic.slice(0, 1) }] }), async (page) => {
+    const all = await page.$$eval("#picture figure:last-of-type svg text", (list) => list.map((e) => e.textContent));
+    assert.ok(all.includes("between servers") && all.includes("not observed"), `${all}`);
+    assert.equal(await page.locator("#picture figure:last-of-type svg line[stroke-dasharray]").count(), 1);
+  }));
+  it("has its resources in order of percent, with those that were not observed named", () => drawn(of(SERVERS), async (page) => {
+    assert.match(await page.locator("#servers > summary").textContent(), /4 of 6 at their ceilings, network in of s1 at 96 %, work in the background/);
+    await page.locator("#servers > summary").click();
+    const rows = await page.$$eval("#servers table:first-of-type tbody tr", (all) => all.map((r) => [...r.children].map((c) => c.textContent)));
+    assert.deepEqual(rows[0].slice(0, 6), ["network in", "s1", "eth0", "0.192 Gbit/s", "0.200 Gbit/s", "96 %"]);
+    assert.ok(rows.some((r) => r[0] === "the servers' drives" && r[7] === "not observed"), JSON.stringify(rows));
+    assert.ok(rows.some((r) => r[0] === "network out" && r[7] === "ceiling not known"));
+  }));
+  it("draws each host over the run's time, with the window and the healing in it", () => drawn(of(SERVERS), async (page) => {
+    await page.locator("#servers > summary").click();
+    await page.waitForSelector("#servers .strip svg");
+    assert.equal(await page.locator("#servers .strip").count(), 8);
+    assert.match(await page.locator("#servers .strip .drawing").first().getAttribute("aria-label"), /network in, eth0 of s1: mean 82 %, highest 97 % of 200Mbit\/s/);
+    assert.equal(await page.locator("#servers .strip svg g[aria-description=background] rect").count(), 8);
+    // From 8 s to 13 s of 20.
+    const [bar, plot] = await page.$$eval("#servers .strip:first-of-type svg g[aria-description=background] rect, #servers .strip:first-of-type svg", (all) => [all.find((e) => e.tagName === "rect"), all.find((e) => e.tagName === "svg")].map((e) => e.getBoundingClientRect()).map((b) => [b.x, b.width]));
+    const inner = plot[1] - 8;
+    assert.ok(Math.abs((bar[0] - plot[0] - 4) / inner - 0.4) < 0.02 && Math.abs(bar[1] / inner - 0.25) < 0.02, `${bar} in ${plot}`);
+  }));
+  it("says nothing of servers that nobody observed", () => drawn(of(undefined, { servers: undefined }), async (page) => {
+    assert.equal(await page.locator("#servers").count(), 0);
+    assert.equal(await page.locator("#picture figure").count(), 1);
   }));
 });

@@ -55,6 +55,25 @@ export const SCALING = {
   points: [{ nodes: 2, per_s: { value: 439, low: -1976, high: 2854, n_eff: 2 }, efficiency: about(1, 0) }, { nodes: 4, per_s: { value: 593, low: -186, high: 1373, n_eff: 2 }, efficiency: { value: 0.75, low: 0.006, high: 98, n_eff: 2 } }],
 };
 
+const resource = (name, host, device, share, more = {}) => ({
+  resource: name, host, device, reached: share * 25e6, ceiling: 25e6, unit: "B/s", ceiling_of: "cluster.toml", share, time_above: share > 0.9 ? 1 : 0, threshold: 0.9, waited_for: null, verdict: share > 0.9 ? "at its ceiling" : "below its ceiling", ...more,
+});
+const traffic = (what, per_s, per_byte, expected) => ({ what, per_s, per_byte, expected, expected_least: null, counted_by: "drives" });
+/** Four servers with links of 200 Mbit/s, of which clients write as much as the links let in, while a drive heals. */
+export const SERVERS = {
+  windows: [{
+    stage: 0, start_s: 3, end_s: 18, clients_read_per_s: 0, clients_wrote_per_s: 50e6,
+    resources: [...["s1", "s2", "s3", "s4"].map((h) => resource("network in", h, "eth0", 0.96)), resource("cpu", "s1", "", 0.31, { unit: "cores", reached: 1.24, ceiling: 4 }), resource("network out", "s2", "eth0", null, { share: null, time_above: null, ceiling: null, verdict: "ceiling not known" })],
+    traffic: [traffic("written to drives", 66.7e6, 1.334, 1.333), traffic("between servers", 50e6, 1, 1)],
+    limit: { verdict: "one", at_ceiling: [], resource: "network in", share: 0.96, of: 4, ceiling: 25e6, unit: "B/s", text: "Said." },
+  }],
+  not_observed: ["the servers' drives", "host s5"],
+  background: [{ what: "1 drive(s) healing", start_s: 8, end_s: 13, in_window: true }],
+};
+const times = [5, 10, 15, 20];
+export const COURSES = ["s1", "s2", "s3", "s4"].flatMap((host) => [
+  { resource: "network in", host, device: "eth0", ceiling: "200Mbit/s", t: times, percent: [94, 97, 96, 40] }, { resource: "cpu", host, device: "", ceiling: "4.0 cores", t: times, percent: [30, 31, null, 12] }]);
+
 /** The page as the program makes it. */
 export const html = (data) => readFileSync(join(import.meta.dirname, "../dist/report.html"), "utf8")
   .replace("<!--PLIMSOLL_DATA-->", () => `<script type="application/json" id="plimsoll-data">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`);

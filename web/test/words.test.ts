@@ -68,12 +68,21 @@ describe("a fold of limits", () => {
 });
 
 describe("a table of searches", () => {
+  const points = [{ concurrency: 4, ops_per_s: made.about(9), p50_ns: 1e6, p99_ns: null }];
+  const put = { op_class: "put", size_bytes: 4096, verdict: "saturated", c95: made.about(4, 0), plateau_per_s: null, points } as Saturation;
   it("has one word for what is not known", () => {
-    const points = [{ concurrency: 4, ops_per_s: made.about(9), p50_ns: 1e6, p99_ns: null }];
-    const put = { op_class: "put", size_bytes: 4096, verdict: "saturated", c95: made.about(4, 0), plateau_per_s: null, points } as Saturation;
     const t = searchTable([put, { ...put, op_class: "get", c95: null, verdict: "undetermined" }]);
     expect(t.rows.flat()).not.toContain("");
     expect(t.rows[0]![t.heads.findIndex((x) => x.text === "p50")]).toBe("1.00 ms");
+  });
+  it("have their part of what the cluster lets through, where that is known", () => {
+    const known = { ...put, ceilings: [{ resource: "network in", per_s: 4 * put.points[0]!.ops_per_s.value * put.size_bytes }] };
+    const heads = (t: ReturnType<typeof searchTable>) => t.heads.map((x) => x.text);
+    expect(heads(searchTable([put, put]))).not.toContain("of network");
+    const t = searchTable([known, { ...known, c95: null }]);
+    expect(heads(t)).toContain("of network");
+    expect(heads(t)).not.toContain("of drives");
+    expect(limits.saturationTable(known).rows[0]![2]).toBe("25 %");
   });
 });
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use workspace::{named, short, source_dir, sources};
 
 /// What a macro makes has its name on no line of its own: the quantities of model/src/units.rs.
-const BY_MACRO: [&str; 5] = ["BytesRate", "LinkRate", "OpsRate", "Size", "Span"];
+const BY_MACRO: [&str; 6] = ["BytesRate", "LineRate", "LinkRate", "OpsRate", "Size", "Span"];
 
 /// Where a type is: the crate, and the file.
 type At = (String, String);

@@ -145,7 +145,9 @@ fn count(file: &CampaignFile) -> (usize, usize) {
         .collect();
     let (mut cells, mut bytes) = (0usize, 0usize);
     for s in &file.subjects {
-        let own = common + text_len(&(&s.name, &s.labels, &s.client, &s.before, &s.after));
+        let own = common
+            + text_len(&(&s.name, &s.labels, &s.client, &s.before, &s.after))
+            + text_len(&(&s.cluster, &s.observe, &s.abort_if));
         let instances = s.instances.len().max(1);
         let targets: usize = text_len(&s.target) + s.instances.iter().map(text_len).sum::<usize>();
         for (w, rest, sizes) in loads.iter().filter(|(w, ..)| is_for(w, s)) {
@@ -181,7 +183,10 @@ fn add(
     for at in places(load) {
         let name = at.name(load);
         let work = work_of(subject, target.as_ref(), load, &at)?;
-        let mut labels = file.labels.clone();
+        let options = options_of(file, subject);
+        // Whoever gave a label knows better than what the servers are made of.
+        let mut labels = options.cluster.as_ref().map(|c| c.labels()).unwrap_or_default();
+        labels.extend(file.labels.clone());
         labels.extend(subject.labels.clone());
         let mut cell = CampaignCell {
             key: [subject.name.as_str(), instance, &name].join("/"),
@@ -195,10 +200,7 @@ fn add(
             hash: String::new(),
             campaign: file.name.clone(),
             seed: file.seed,
-            options: RunOptions {
-                client: subject.client.clone().or_else(|| file.options.client.clone()),
-                ..file.options.clone()
-            },
+            options,
         };
         cell.hash = cell.identity(subject);
         if !keys.insert(cell.key.clone()) {
@@ -211,6 +213,18 @@ fn add(
         out.push(cell);
     }
     Ok(())
+}
+
+/// Those of the file, with what a subject has of its own. A guard of the file holds for each subject.
+fn options_of(file: &CampaignFile, subject: &Subject) -> RunOptions {
+    let all = &file.options;
+    RunOptions {
+        client: subject.client.clone().or_else(|| all.client.clone()),
+        cluster: subject.cluster.clone().or_else(|| all.cluster.clone()),
+        observe: if subject.observe.is_empty() { all.observe.clone() } else { subject.observe.clone() },
+        abort_if: all.abort_if.iter().chain(&subject.abort_if).cloned().collect(),
+        ..all.clone()
+    }
 }
 
 /// One value of each of a workload's lists.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_model::OpKind;
 use plimsoll_model::cost::Money;
 use plimsoll_model::plan::{
-    BlockOptions, ClientBounds, KeyDist, ObjectOptions, Pacing, RunOptions, ScopeWish, SizeDist, TargetSpec,
+    BlockOptions, ClientBounds, KeyDist, ObjectOptions, ObserveSpec, Pacing, RunOptions, ScopeWish, SizeDist,
+    TargetSpec,
 };
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
+use plimsoll_model::{Cluster, OpKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -154,6 +155,16 @@ pub struct Subject {
     /// What the load generator may use of its machine while it measures this one; in place of `options.client`. Needs root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientBounds>,
+    /// What its servers are made of, as the file of `plimsoll describe cluster`; in place of `options.cluster`. Where it says so, `nodes` and `ec`
+    /// (or `replicas`) are labels of the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Box<Cluster>>,
+    /// Who is asked what its servers do meanwhile; in place of `options.observe`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observe: Vec<ObserveSpec>,
+    /// What ends its runs so that others are left alone; beside what `options.abort_if` has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub abort_if: Vec<String>,
     /// Commands for `sh -c` before its cells: they switch it on, attach it, set its parity. They may run again after a kill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,

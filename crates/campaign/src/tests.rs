@@ -7,7 +7,7 @@ use std::rc::Rc;
 use plimsoll_model::Estimate;
 use proptest::prelude::*;
 
-use crate::cells::expand;
+use crate::cells::{CampaignCell, expand};
 use crate::drive::CampaignEnd;
 use crate::figures::{CellFigure, CellRun};
 use crate::file::CampaignFile;
@@ -458,4 +458,46 @@ proptest! {
         let (made, counted) = (o.begun.values().sum::<u32>(), state.done_runs());
         prop_assert!(made - counted <= killed, "{} made, {} count, {} kills", made, counted, killed);
     }
+}
+
+#[test]
+fn a_subject_has_servers_of_its_own_and_the_files_guards_hold_for_each() {
+    let subject = |name: &str, more: &str| {
+        format!(
+            "[[subject]]\nname = \"{name}\"\n{more}[subject.target]\nkind = \"s3\"\nendpoints = [\"http://h:9000\"]\nbucket = \"b\"\n"
+        )
+    };
+    let ec = |data: u32, parity: u32| {
+        format!(
+            "cluster = {{ version = 1, software = \"minio\", redundancy = \"ec:{data}+{parity}\", node = [{{ name = \"s{{1...4}}\" }}] }}\n\
+             observe = [{{ make = \"node\", url = \"http://s{{1...4}}:9100\" }}]\nabort_if = [\"server.cpu > 90 % for 30s\"]\n"
+        )
+    };
+    let text = |first: &str| {
+        format!(
+            "version = 1\nname = \"c\"\n[options]\nabort_if = [\"put.p99 > 5s\"]\n{}{}[[workload]]\nname = \"w\"\nmix = {{ put = 1 }}\n",
+            subject("EC 2", first),
+            subject("plain", "")
+        )
+    };
+    let f = CampaignFile::from_toml(&text(&ec(6, 2))).unwrap();
+    let cells = expand(&f).unwrap();
+    let options: Vec<_> = cells.iter().map(CampaignCell::options).collect();
+    assert_eq!(options[0].abort_if, ["put.p99 > 5s", "server.cpu > 90 % for 30s"]);
+    assert_eq!((options[0].observe.len(), options[0].cluster.as_ref().unwrap().node_count()), (1, 4));
+    assert_eq!((&cells[0].labels["ec"], &cells[0].labels["nodes"]), (&"6+2".to_owned(), &"4".to_owned()));
+    assert_eq!(
+        (options[1].abort_if.len(), options[1].observe.len(), options[1].cluster.is_none()),
+        (1, 0, true)
+    );
+    assert!(cells[1].labels.get("ec").is_none());
+    // Another redundancy is another thing that is measured, and of that subject alone.
+    let other = expand(&CampaignFile::from_toml(&text(&ec(5, 3))).unwrap()).unwrap();
+    assert!(other[0].hash != cells[0].hash && other[1].hash == cells[1].hash);
+    // What is wrong is said before anything is begun.
+    let blind = text("abort_if = [\"server.cpu > 90 %\"]\n");
+    let said = CampaignFile::from_toml(&blind).unwrap_err().to_string();
+    assert!(said.contains("no server is observed"), "{said}");
+    let shards = CampaignFile::from_toml(&text(&ec(6, 2).replace("ec:6+2", "6+2"))).unwrap_err().to_string();
+    assert!(shards.contains("is no redundancy"), "{shards}");
 }

@@ -1,8 +1,8 @@
 //! A cluster that runs: made in one order, taken down in the other.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_setup::SetupError;
@@ -18,7 +18,7 @@ use crate::exporter::{self, BoxFacts, SharedFacts};
 use crate::fault::{Becomes, BoxFault};
 use crate::home::{BoxHome, OwnHome};
 use crate::minio::{self, MinioNode, MinioPlan};
-use crate::network::BoxNetwork;
+use crate::network::{BoxNetwork, NODE_INTERFACE};
 use crate::spec::ClusterSpec;
 
 /// Of the cluster's administrator.
@@ -153,10 +153,35 @@ impl RunningCluster {
 
     /// All nodes at once: `http://10.213.0.{1...4}:9000`.
     fn pattern(&self, port: u16) -> String {
+        format!("http://{}:{port}", self.names())
+    }
+
+    /// `10.213.0.{1...4}`.
+    fn names(&self) -> String {
         match self.spec.made.nodes {
-            1 => format!("http://{}:{port}", self.network.address(1)),
-            n => format!("http://{}.{{1...{n}}}:{port}", self.network.subnet),
+            1 => self.network.address(1),
+            n => format!("{}.{{1...{n}}}", self.network.subnet),
         }
+    }
+
+    /// What it is made of, in a file that goes with it: for `--cluster`.
+    pub fn describe(&self) -> Result<PathBuf, SetupError> {
+        let nodes = self.names();
+        let made = self.spec.made.described(&nodes, NODE_INTERFACE);
+        let text = format!(
+            "# What this cluster is made of and held to (plimsoll target cluster), for --cluster. It goes with the cluster.\n{}",
+            made.to_toml()
+        );
+        let file = self.plan.dir.join("cluster.toml");
+        let cannot = |e: io::Error| {
+            SetupError::input(
+                format!("{} cannot be written: {e}", file.display()),
+                "Set TMPDIR to a directory on a disk",
+            )
+        };
+        // Its directory was empty before.
+        File::create_new(&file).and_then(|mut f| f.write_all(text.as_bytes())).map_err(cannot)?;
+        Ok(file)
     }
 
     /// Where `--observe` finds the servers and their hosts.
@@ -273,7 +298,7 @@ impl Parts<'_> {
 fn begin(spec: &ClusterSpec, own: &mut OwnHome) -> Result<(BoxNetwork, BoxControl), SetupError> {
     let control = BoxControl::open(&own.dir).map_err(|e| no_socket(&e))?;
     // A directory that every machine has, and that needs no file of ours in it. Without it two that begin at once may take one subnet.
-    let turn = fs::File::open("/run").and_then(|dir| {
+    let turn = File::open("/run").and_then(|dir| {
         rustix::fs::flock(&dir, rustix::fs::FlockOperation::LockExclusive)?;
         Ok(dir)
     });
@@ -321,9 +346,7 @@ fn make_groups(cores: f64, nodes: u32, journal: &mut Journal) -> Result<PathBuf,
     };
     let above = above.ok_or_else(|| refused(io::Error::other("this machine offers none")))?;
     let path = path_in(above, journal.mark());
-    journal.creating(Thing::Group { path: path.clone() })?;
-    let make = || {
-        fs::create_dir(&path)?;
+    let fill = || {
         if is_v2 {
             fs::write(path.join("cgroup.subtree_control"), "+cpu")?;
         }
@@ -335,8 +358,22 @@ fn make_groups(cores: f64, nodes: u32, journal: &mut Journal) -> Result<PathBuf,
         }
         Ok(())
     };
-    make().map_err(refused)?;
+    make_group(&path, fill, journal)?.map_err(refused)?;
     Ok(path)
+}
+
+/// A control group, noted before, and struck out again where there is none of ours. What could not be filled is taken down with the cluster.
+fn make_group(
+    path: &Path,
+    fill: impl FnOnce() -> io::Result<()>,
+    journal: &mut Journal,
+) -> Result<io::Result<()>, SetupError> {
+    let id = journal.creating(Thing::Group { path: path.to_owned() })?;
+    if let Err(e) = fs::create_dir(path) {
+        journal.removed(id)?;
+        return Ok(Err(e));
+    }
+    Ok(fill())
 }
 
 fn no_socket(e: &io::Error) -> SetupError {
@@ -344,4 +381,24 @@ fn no_socket(e: &io::Error) -> SetupError {
         format!("the cluster cannot be reached by other commands: {e}"),
         "Set TMPDIR to a directory on a disk",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_group_that_could_not_be_made_is_struck_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
+        let mut made = |path: &str, is_filled: bool| {
+            let fill = || if is_filled { Ok(()) } else { Err(io::Error::other("no such controller")) };
+            let told = make_group(&dir.path().join(path), fill, &mut journal).unwrap();
+            (told.is_ok(), journal.pending().len())
+        };
+        assert_eq!(made("none/group", true), (false, 0));
+        assert_eq!(made("group", true), (true, 1));
+        assert_eq!(made("group", true), (false, 1), "one that is there is not ours");
+        assert_eq!(made("other", false), (false, 2), "it is there, and has to go");
+    }
 }

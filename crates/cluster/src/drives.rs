@@ -1,6 +1,7 @@
 //! Drives of the nodes: directories, or mounted disks with a limit that holds what is written back later, too.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::units::BytesRate;
@@ -94,22 +95,47 @@ fn limits(writes: BytesRate, reads: BytesRate) -> Result<LimitSet, SetupError> {
         .map_err(|e| SetupError::input(e.to_string(), "Write --drive-limit 50MB/s"))
 }
 
+/// What stands in the place of a drive that is down. By it the file is known as ours.
+const DOWN: &str = "a drive that is down\n";
+
 /// The directory of a drive becomes a file: whoever looks for a drive there finds none, and makes none.
-fn take_away(path: &Path) -> std::io::Result<()> {
-    if path.is_dir() {
-        fs::rename(path, path.with_extension("away"))?;
-        fs::write(path, "a drive that is down")?;
+fn take_away(path: &Path) -> io::Result<()> {
+    if !path.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    let away = path.with_extension("away");
+    if away.symlink_metadata().is_ok() {
+        return Err(io::Error::other(format!(
+            "{} is in the way, and was not put there as a drive",
+            away.display()
+        )));
+    }
+    fs::rename(path, &away)?;
+    let stands = File::create_new(path).and_then(|mut f| f.write_all(DOWN.as_bytes()));
+    // A server that was faster made a directory of its own there: then the drive is not down.
+    stands.map_err(|e| {
+        io::Error::new(e.kind(), format!("{}: {e}; its data are in {}", path.display(), away.display()))
+    })
 }
 
-fn bring_back(path: &Path) -> std::io::Result<()> {
+fn bring_back(path: &Path) -> io::Result<()> {
     let away = path.with_extension("away");
-    if away.is_dir() {
-        fs::remove_file(path)?;
-        fs::rename(away, path)?;
+    if !away.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    match fs::read(path) {
+        Ok(text) if text == DOWN.as_bytes() => fs::remove_file(path)?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        // A part of our text is of a drive that was not taken away to the end; whatever else is there is not ours.
+        Ok(text) if DOWN.as_bytes().starts_with(&text) => fs::remove_file(path)?,
+        Ok(_) | Err(_) => {
+            return Err(io::Error::other(format!(
+                "{} is in the way, and was not put there for a drive that is down: move it, and call this again",
+                path.display()
+            )));
+        }
+    }
+    fs::rename(away, path)
 }
 
 #[cfg(test)]
@@ -136,6 +162,28 @@ mod tests {
         }
         let e = drive.fault(Becomes::Rate(BytesRate(5e6))).unwrap_err();
         assert!(e.contains("--drive-limit"), "{e}");
+    }
+
+    #[test]
+    fn what_others_put_in_its_place_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let away = dir.path().join("data.away");
+        fs::create_dir(&path).unwrap();
+        fs::create_dir(&away).unwrap();
+        assert!(take_away(&path).unwrap_err().to_string().contains("data.away is in the way"));
+        assert!(path.is_dir() && away.is_dir());
+        fs::remove_dir(&away).unwrap();
+        take_away(&path).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let e = bring_back(&path).unwrap_err().to_string();
+        assert!(e.contains("is in the way") && fs::read_to_string(&path).unwrap() == "mine", "{e}");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(bring_back(&path).is_err() && away.is_dir());
+        fs::remove_dir(&path).unwrap();
+        bring_back(&path).unwrap();
+        assert!(path.is_dir() && !away.exists());
     }
 
     #[test]

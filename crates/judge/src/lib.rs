@@ -159,6 +159,7 @@ pub fn judge(
     findings.extend(client_stops::findings(data, &lines, searched));
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     let mut saturations = concluded.saturations;
+    servers::with_ceilings(&mut saturations, data);
     search::apply(&lines, &mut workloads, &saturations);
     let machines: Vec<String> = data
         .environment

@@ -109,13 +109,15 @@ fn cached_reads(workload: &str, c: ReadCounts) -> Option<Finding> {
 }
 
 /// Whether the kernel leaves a file system's reads out of /proc/PID/io: those that fetch by themselves, over a network or by a
-/// process, and not through the block layer. `described`: its type, with options in parentheses.
+/// process, and not through the block layer; and those that fetch nothing, being in memory, which is said where they are found. `described`: its type, with options in parentheses.
 fn is_uncounted(described: &str) -> bool {
-    const FETCHED_BY_ITSELF: [&str; 11] =
-        ["fuse", "virtiofs", "9p", "cifs", "smb3", "ceph", "afs", "lustre", "beegfs", "gpfs", "orangefs"];
+    const NOT_BY_BLOCKS: [&str; 13] = [
+        "fuse", "virtiofs", "9p", "cifs", "smb3", "ceph", "afs", "lustre", "beegfs", "gpfs", "orangefs",
+        "tmpfs", "ramfs",
+    ];
     let kind = described.split([' ', '.']).next().unwrap_or("");
     // A FUSE file system over a block device has the device's counts.
-    FETCHED_BY_ITSELF.contains(&kind) || kind.starts_with("nfs")
+    NOT_BY_BLOCKS.contains(&kind) || kind.starts_with("nfs")
 }
 
 #[cfg(test)]
@@ -147,7 +149,14 @@ mod tests {
         // An overlay's reads are counted, by the file system below it.
         let counted = ReadCounts { uncounted: false, ..c };
         assert!(cached_reads("w", counted).is_some());
-        for kind in ["fuse.sshfs (rw)", "fuse (rw)", "nfs4 (rw,vers=4.2)", "9p (rw)", "virtiofs (rw)"] {
+        for kind in [
+            "tmpfs (rw,size=24684092k)",
+            "fuse.sshfs (rw)",
+            "fuse (rw)",
+            "nfs4 (rw,vers=4.2)",
+            "9p (rw)",
+            "virtiofs (rw)",
+        ] {
             assert!(is_uncounted(kind), "{kind}");
         }
         for kind in ["ext4 (rw)", "overlay (rw)", "btrfs (rw)", "fuseblk (rw)", ""] {

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::PayloadCeiling;
 use crate::{Estimate, OpKind};
 
 /// Of `analysis.json`; within it names are added, none changes.
@@ -280,9 +281,18 @@ pub struct Saturation {
     pub budget_needed_s: Option<f64>,
     /// Codes of what makes this search void, where it is one of several: the others may stand.
     pub invalid: Vec<String>,
+    /// What the servers let through by `cluster.toml` and what redundancy makes of the bytes, the least first; absent: not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ceilings: Vec<PayloadCeiling>,
 }
 
 impl Saturation {
+    /// What part of the ceilings of a network, or of drives, a rate of ops comes to. `None`: none is known.
+    pub fn part_of(&self, resource: &str, ops_per_s: f64) -> Option<f64> {
+        let own = self.ceilings.iter().find(|c| c.resource.starts_with(resource) && c.per_s > 0.0)?;
+        Some(ops_per_s * self.size_bytes as f64 / own.per_s)
+    }
+
     /// Name of the finding (F20) of a search that its budget kept from an answer.
     pub const BUDGET_TOO_SHORT: &'static str = "budget_too_short";
 

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{BytesRate, LineRate, Size};
 
+mod ceilings;
 mod check;
 mod redundancy;
 pub mod traffic;
 
+pub use ceilings::PayloadCeiling;
 pub use check::{ClusterError, MOST_NODES, MOST_PARTS};
 pub use redundancy::Redundancy;
 use traffic::{ClusterEngine, DataSpread};
@@ -219,9 +221,14 @@ impl Cluster {
 
     /// The node that a source calls `host`: by its name, an address, or either without a port.
     pub fn node_of(&self, host: &str) -> Option<&ClusterNode> {
+        Some(&self.nodes[self.node_index_of(host)?])
+    }
+
+    /// Its place among `nodes`.
+    pub fn node_index_of(&self, host: &str) -> Option<usize> {
         let bare = host.rsplit_once(':').filter(|(h, p)| !h.contains(':') && p.parse::<u16>().is_ok());
         let is = |name: &str| name == host || bare.is_some_and(|(h, _)| h == name);
-        self.nodes.iter().find(|n| {
+        self.nodes.iter().position(|n| {
             n.names().iter().any(|name| is(name))
                 || n.addresses.iter().any(|a| expanded(a).iter().any(|name| is(name)))
         })

@@ -31,9 +31,24 @@ pub fn write(file: &Path, content: &[u8]) -> Result<(), Fault> {
     check(file)?;
     let new = begin_new(file);
     let made = new.is_some();
-    let mut open = new.map_or_else(|| take(file), Ok)?;
-    open.write_all(content).map_err(|e| {
-        // A part of a report is none, and what was not there before is not left.
+    let open = new.map_or_else(|| take(file), Ok)?;
+    fill(file, open, made, |f| f.write_all(content))
+}
+
+/// A file of which nothing was there before: of what is there nothing is overwritten, not even what we wrote, for it may have been edited.
+pub fn write_new(file: &Path, content: &[u8]) -> Result<(), Fault> {
+    let open = File::options().write(true).create_new(true).mode(0o666).open(file);
+    fill(file, open.map_err(|e| cannot(file, &e.to_string()))?, true, |f| f.write_all(content))
+}
+
+/// A part of a result is none, and what was not there before (`made`) is not left.
+fn fill(
+    file: &Path,
+    mut open: File,
+    made: bool,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Fault> {
+    content(&mut open).map_err(|e| {
         let gone = made && remove_made(file, &open).is_ok();
         let said = if gone { "; the partial output was removed" } else { "" };
         cannot(file, &format!("{e}{said}"))
@@ -160,6 +175,23 @@ mod tests {
         let told = write(file, b"x").unwrap_err().to_string();
         assert_eq!(fs::read(file).ok(), before);
         told
+    }
+
+    #[test]
+    fn of_a_file_that_could_not_be_written_whole_no_part_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cluster.toml");
+        let full = |f: &mut File| {
+            f.write_all(b"version = 1")?;
+            Err(io::Error::from_raw_os_error(libc::ENOSPC))
+        };
+        let open = File::create_new(&file).unwrap();
+        let e = fill(&file, open, true, full).unwrap_err().to_string();
+        assert!(e.contains("the partial output was removed") && !file.exists(), "{e}");
+        fs::write(&file, "theirs").unwrap();
+        let e = fill(&file, File::create(&file).unwrap(), false, full).unwrap_err().to_string();
+        assert!(!e.contains("removed") && file.exists(), "{e}");
+        assert!(write_new(&file, b"x").is_err());
     }
 
     #[test]

@@ -140,3 +140,22 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     }
     insta::assert_snapshot!("refused", told);
 }
+
+#[test]
+fn a_speedtest_of_a_described_cluster_takes_large_objects_where_no_size_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cluster.toml");
+    std::fs::write(&file, "version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"s{1...4}\"\n").unwrap();
+    let of = |command: &str, more: &str| {
+        let line = format!("{command} object --endpoint http://h --bucket b --op put {more}");
+        match plan_of(&line, None).unwrap().controller.unwrap().templates().next().unwrap().workloads[0].size
+        {
+            plimsoll_model::plan::SizeDist::Fixed(size) => size.0,
+            ref other => panic!("{other:?}"),
+        }
+    };
+    let cluster = format!("--cluster {}", file.display());
+    assert_eq!([of("speedtest", ""), of("speedtest", &cluster)], [4096, 64 << 20]);
+    assert_eq!(of("speedtest", &format!("{cluster} --size 1MiB")), 1 << 20);
+    assert_eq!(of("limits", &cluster), 4096, "a probe looks for a limit on operations");
+}

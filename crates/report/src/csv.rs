@@ -70,6 +70,26 @@ const AGENTS: [&str; 16] = [
     "last_op_s",
 ];
 
+/// Of a run whose servers were observed: a row a resource and stage.
+const SERVERS: [&str; 16] = [
+    "run",
+    "stage",
+    "resource",
+    "host",
+    "device",
+    "reached",
+    "ceiling",
+    "unit",
+    "share",
+    "time_above",
+    "threshold",
+    "waited_for",
+    "verdict",
+    "ceiling_of",
+    "start_s",
+    "end_s",
+];
+
 /// RFC 4180. Numbers that are not known are empty.
 pub fn csv(runs: &[RunReport]) -> String {
     let labels: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
@@ -106,7 +126,46 @@ pub fn csv(runs: &[RunReport]) -> String {
             out.push_str(&row(cells));
         }
     }
-    out + &agents(runs)
+    out + &agents(runs) + &servers(runs)
+}
+
+/// Resources of the servers that were observed, a row each, likewise; then what was not observed. Empty where nobody was asked.
+fn servers(runs: &[RunReport]) -> String {
+    let known = |x: Option<f64>| x.map_or(String::new(), number);
+    let mut rows = String::new();
+    for r in runs {
+        let Some(servers) = &r.summary.servers else { continue };
+        for (w, u) in servers.windows.iter().flat_map(|w| w.resources.iter().map(move |u| (w, u))) {
+            rows.push_str(&row(vec![
+                r.summary.id.clone(),
+                (w.stage + 1).to_string(),
+                u.resource.clone(),
+                words(&u.host),
+                words(&u.device),
+                number(u.reached),
+                known(u.ceiling),
+                u.unit.clone(),
+                known(u.share),
+                known(u.time_above),
+                number(u.threshold),
+                u.waited_for.map_or(String::new(), |w| w.to_string()),
+                u.verdict.clone(),
+                u.ceiling_of.clone(),
+                number(w.start_s),
+                number(w.end_s),
+            ]));
+        }
+        for what in &servers.not_observed {
+            let mut cells = vec![r.summary.id.clone(), String::new(), words(what)];
+            cells.resize(SERVERS.len(), String::new());
+            cells[12] = "not observed".into();
+            rows.push_str(&row(cells));
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("\r\n{}{rows}", row(SERVERS.map(String::from).to_vec()))
 }
 
 /// A table of its own: an agent is no line, and would be summed up with those that it is part of. Empty where no run has several.

@@ -73,6 +73,10 @@ impl Glance {
         facts.truncate(MOST_FACTS - promises.len());
         // Beside those of any run: who it was that measured.
         facts.extend(crate::agents::in_a_line(s).map(|text| fact("agents", text)));
+        if s.answered {
+            facts.extend(crate::servers::in_a_line(s).map(|text| fact("servers", text)));
+            facts.extend(crate::servers::bytes_in_a_line(s).map(|text| fact("traffic", text)));
+        }
         facts.extend(crate::cost::in_a_line(s).map(|text| fact("cost", text)));
         facts.extend(promises);
         let sentence = sentence(r);
@@ -324,7 +328,10 @@ fn bound(r: &RunReport) -> String {
         .find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None })
         .map(|x| format!("; a rate limiter refuses {} of {}", number::percent(x.share()), upper(&x.op)));
     let proved = r.analysis.bottlenecks.iter().find(|b| b.verdict == "proved");
-    refused.or_else(|| proved.map(|b| format!("; limited by the {}", b.candidate))).unwrap_or_default()
+    refused
+        .or_else(|| proved.map(|b| format!("; limited by the {}", b.candidate)))
+        .or_else(|| crate::servers::bound(&r.summary))
+        .unwrap_or_default()
 }
 
 /// The rates of several lines, each with its name: of a mix of a pattern all ops together, by the pattern's name.

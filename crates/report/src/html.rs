@@ -105,6 +105,9 @@ fn plain(runs: &[RunReport], layout: Layout<'_>) -> String {
         for t in crate::limits::tables(s, &r.analysis) {
             out.push_str(&t.html());
         }
+        for t in crate::servers::tables(s) {
+            out.push_str(&t.html());
+        }
         out.push_str("<h3>Findings</h3><ul>");
         for f in &s.findings {
             let text = format!("{:?} {} {}: {}", f.level, f.code, f.name, f.text);

@@ -1,6 +1,6 @@
 //! Tables of the limit methods: buckets, size by concurrency, comparison, scaling, load points, bottleneck, checks.
 
-use plimsoll_model::analysis::{Analysis, BucketFit, SaturationPoint};
+use plimsoll_model::analysis::{Analysis, BucketFit, Saturation, SaturationPoint};
 use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::units::{format_latency_ns, significant};
 use plimsoll_model::{Estimate, RunSummary};
@@ -266,7 +266,18 @@ pub fn searches(a: &Analysis) -> Option<Table> {
     if a.saturations.len() < 2 {
         return None;
     }
-    let heads = &["op", "size", ">in flight", ">op/s", ">MiB/s", ">p50", ">p99", "result"];
+    let heads = &[
+        "op",
+        "size",
+        ">in flight",
+        ">op/s",
+        ">MiB/s",
+        ">of network",
+        ">of drives",
+        ">p50",
+        ">p99",
+        "result",
+    ];
     let mut t = Table::new("Best concurrency", 2, heads);
     for s in &a.saturations {
         let best = s.c95.and_then(|c| s.points.iter().find(|p| p.concurrency == c.value as u32));
@@ -282,6 +293,8 @@ pub fn searches(a: &Analysis) -> Option<Table> {
             best.map_or(String::new(), |p| p.concurrency.to_string()),
             best.map_or(number::MISSING.into(), |p| number::estimate(&p.ops_per_s)),
             best.filter(|_| moves).map_or(String::new(), bytes),
+            best.map_or(String::new(), |p| part_of(s, "network", p)),
+            best.map_or(String::new(), |p| part_of(s, "drive", p)),
             best.map_or(String::new(), |p| time(p.p50_ns)),
             best.map_or(String::new(), |p| time(p.p99_ns)),
             match void {
@@ -291,6 +304,11 @@ pub fn searches(a: &Analysis) -> Option<Table> {
         ]);
     }
     Some(t.without_empty_columns())
+}
+
+/// Part of what the cluster's network, or its drives, let through; empty where that is not known.
+fn part_of(s: &Saturation, resource: &str, p: &SaturationPoint) -> String {
+    s.part_of(resource, p.ops_per_s.value).map_or(String::new(), number::percent)
 }
 
 /// What each endpoint did where a search found its best: with an endpoint a node, the nodes of a cluster, and how even they were.
@@ -321,14 +339,17 @@ fn by_endpoint(s: &RunSummary, a: &Analysis) -> Table {
     t
 }
 
-fn saturation(s: &plimsoll_model::analysis::Saturation) -> Table {
+fn saturation(s: &Saturation) -> Table {
     let title = format!("Rate by concurrency: {} {}; {}", s.op_class, number::size(s.size_bytes), s.result());
-    let mut t = Table::new(&title, 1, &[">in flight", ">op/s", ">MiB/s", ">p50", ">p99"]);
+    let heads = &[">in flight", ">op/s", ">MiB/s", ">of network", ">of drives", ">p50", ">p99"];
+    let mut t = Table::new(&title, 1, heads);
     for p in &s.points {
         t.push(vec![
             p.concurrency.to_string(),
             number::estimate(&p.ops_per_s),
             number::estimate(&p.ops_per_s.scaled(s.size_bytes as f64 / MIB)),
+            part_of(s, "network", p),
+            part_of(s, "drive", p),
             p.p50_ns.map_or(String::new(), |ns| format_latency_ns(ns as f64)),
             p.p99_ns.map_or(String::new(), |ns| format_latency_ns(ns as f64)),
         ]);

@@ -16,7 +16,7 @@ use crate::group::{Group, GroupKey};
 use crate::layout::Layout;
 use crate::lines::Line;
 use crate::number::round4;
-use crate::resources::{self, HostResource};
+use crate::resources::{self, HostResource, ServerCourse};
 use crate::run::{RunReport, RunSeries, SealMark};
 use crate::several::SideBySide;
 use crate::spectrum::Spectrum;
@@ -77,6 +77,9 @@ pub struct PageRun {
     pub spectra: Vec<Spectrum>,
     /// Of all hosts with samples.
     pub resources: Vec<HostResource>,
+    /// Of servers' resources with a known ceiling; absent: none was observed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerCourse>,
     /// What is missing from this report, and why.
     pub gaps: Vec<String>,
     /// How the run ended; null: it was killed.
@@ -177,6 +180,7 @@ fn page_run(r: &RunReport) -> PageRun {
         series: Vec::new(),
         spectra: Vec::new(),
         resources: Vec::new(),
+        servers: Vec::new(),
         gaps: r.gaps.clone(),
         end: None,
         seal: r.seal.clone(),
@@ -188,6 +192,7 @@ fn page_run(r: &RunReport) -> PageRun {
         run.series = series.lines.iter().filter_map(|l| page_series(l, series)).collect();
         run.spectra = series.spectra.clone();
         run.resources = resources::of(data);
+        run.servers = s.servers.as_ref().map_or_else(Vec::new, |servers| resources::courses(data, servers));
         run.end = data.end.clone();
         if run.analysis.buckets.iter().all(|b| b.drains.is_empty()) {
             let shown = drains::of(s, series);

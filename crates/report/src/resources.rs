@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_model::Sample;
 use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::sample::Role;
-use plimsoll_store::{RunData, ServerStep, server_steps};
+use plimsoll_model::summary::servers::{ResourceUse, ServersSummary, ceiling_words};
+use plimsoll_store::{RunData, ServerStep, SubjectSteps, server_steps};
 use serde::{Deserialize, Serialize};
 
 use crate::number::round4;
@@ -78,6 +79,83 @@ fn tool(data: &RunData) -> Vec<HostResource> {
         }
     }
     vec![busy, flight]
+}
+
+/// A resource of a server in percent of its ceiling, over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerCourse {
+    /// As in the summary's table.
+    pub resource: String,
+    pub host: String,
+    pub device: String,
+    /// In words: `25Gbit/s`; empty: of its time.
+    pub ceiling: String,
+    /// Seconds since the run's start, ascending: the ends of steps.
+    pub t: Vec<f64>,
+    /// Of the ceiling, between the reading before and this one. Null: nothing is known of it.
+    pub percent: Vec<Option<f64>>,
+}
+
+/// Of each resource with a ceiling in a measured window how full it was over the whole run, the fullest first.
+pub fn courses(data: &RunData, servers: &ServersSummary) -> Vec<ServerCourse> {
+    let subjects = server_steps(&data.observed, 0, u64::MAX);
+    let mut out: Vec<ServerCourse> = Vec::new();
+    for u in servers.windows.iter().flat_map(|w| &w.resources) {
+        let same = |c: &ServerCourse| (&c.resource, &c.host, &c.device) == (&u.resource, &u.host, &u.device);
+        let Some(ceiling) = u.ceiling.filter(|c| *c > 0.0) else { continue };
+        if out.len() == MOST_OBSERVED || out.iter().any(same) {
+            continue;
+        }
+        let of_daemon = |s: &SubjectSteps<'_>| s.daemon == u.device && !u.device.is_empty();
+        let of_host = |s: &SubjectSteps<'_>| s.daemon.is_empty();
+        let Some(subject) = subjects
+            .iter()
+            .find(|s| s.host == u.host && of_daemon(s))
+            .or_else(|| subjects.iter().find(|s| s.host == u.host && of_host(s)))
+        else {
+            continue;
+        };
+        let steps = subject.steps.iter().filter(|x| x.seconds() > 0.0);
+        let (t, percent) = steps
+            .map(|x| {
+                let share = used(u, x, !subject.daemon.is_empty()).map(|v| round4(100.0 * v / ceiling));
+                (round4(x.to_ns as f64 / 1e9), share.filter(|v| v.is_finite()))
+            })
+            .unzip();
+        out.push(ServerCourse {
+            resource: u.resource.clone(),
+            host: u.host.clone(),
+            device: u.device.clone(),
+            ceiling: ceiling_words(&u.resource, &u.unit, ceiling).unwrap_or_default(),
+            t,
+            percent,
+        });
+    }
+    out
+}
+
+/// What was used of it in a step, in its unit.
+fn used(u: &ResourceUse, x: &ServerStep<'_>, is_daemon: bool) -> Option<f64> {
+    let of = |q: Q| x.deltas(q).find(|(label, _)| *label == u.device).map(|(_, v)| v);
+    let per_s = |v: f64| v / x.seconds();
+    match (u.resource.as_str(), u.unit.as_str(), is_daemon) {
+        ("cpu", _, true) => x.delta(Q::ProcessCpuS, "").map(per_s),
+        ("cpu", ..) => {
+            let sum = |of: &[Q]| of.iter().filter_map(|q| x.total(*q)).sum::<f64>();
+            let busy = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
+            let all = busy + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
+            (all > 0.0).then(|| busy / all * x.labels(Q::CpuIdleS).count() as f64)
+        }
+        ("network in", _, true) => {
+            Some(per_s(x.total(Q::InternodeReceivedBytes)? + x.total(Q::ReceivedBytes)?))
+        }
+        ("network out", _, true) => Some(per_s(x.total(Q::InternodeSentBytes)? + x.total(Q::SentBytes)?)),
+        ("network in", ..) => of(Q::NicRxBytes).map(per_s),
+        ("network out", ..) => of(Q::NicTxBytes).map(per_s),
+        ("drive", "busy", _) => of(Q::DiskBusyS).map(per_s).map(|v| v.min(1.0)),
+        ("drive", ..) => Some(per_s(of(Q::DiskReadBytes)? + of(Q::DiskWriteBytes)?)),
+        _ => None,
+    }
 }
 
 /// What sources said of servers and their daemons, between each two readings.

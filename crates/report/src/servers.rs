@@ -1,7 +1,9 @@
 //! What the servers did meanwhile: tables of their resources by how full they were, of their daemons, and of their counts beside ours.
 
 use plimsoll_model::RunSummary;
-use plimsoll_model::summary::servers::{ResourceUse, ServersWindow, SourceSummary};
+use plimsoll_model::summary::servers::{
+    BackgroundSpan, ResourceUse, ServersSummary, ServersWindow, SourceSummary, ceiling_words,
+};
 use plimsoll_model::units::significant;
 
 use crate::number::{self, MIB};
@@ -17,13 +19,15 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
     let mut out: Vec<Table> = Vec::new();
     for w in &servers.windows {
         let of = if several { format!(" of stage {}", w.stage + 1) } else { String::new() };
-        out.push(resources(&of, w));
+        out.push(resources(&of, w, &servers.not_observed));
         out.push(traffic(&of, w));
         out.push(daemons(&of, w));
         out.push(requests(&of, w));
     }
+    out.push(background(&servers.background));
     out.push(sources(&servers.sources));
-    if !servers.not_observed.is_empty() {
+    // Beside resources that were seen they are rows of their table.
+    if !servers.not_observed.is_empty() && servers.windows.is_empty() {
         let mut t = Table::new("Not observed", 1, &["of these nothing is said"]);
         servers.not_observed.iter().for_each(|n| t.push(vec![n.clone()]));
         out.push(t);
@@ -32,11 +36,22 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
     out
 }
 
-fn resources(of: &str, w: &ServersWindow) -> Table {
+/// Those that were seen in order of percent, then what was not: a table that ends with the fullest would hide what was not looked at.
+fn resources(of: &str, w: &ServersWindow, not_observed: &[String]) -> Table {
     let all = w.resources.len();
     let more = if all > MOST_ROWS { format!(", the fullest {MOST_ROWS} of {all}") } else { String::new() };
     let title = format!("Servers' resources{of}{more}");
-    let heads = ["resource", "host", "device", ">reached", ">ceiling", ">percent", ">time above", "verdict"];
+    let heads = [
+        "resource",
+        "host",
+        "device or daemon",
+        ">reached",
+        ">ceiling",
+        ">percent",
+        ">time above",
+        "verdict",
+        "ceiling by",
+    ];
     let mut t = Table::new(&title, 3, &heads);
     for r in w.resources.iter().take(MOST_ROWS) {
         t.push(vec![
@@ -48,9 +63,112 @@ fn resources(of: &str, w: &ServersWindow) -> Table {
             r.share.map_or_else(|| number::MISSING.into(), number::percent),
             r.time_above.map_or_else(|| number::MISSING.into(), number::percent),
             r.verdict.clone(),
+            r.ceiling_of.clone(),
         ]);
     }
+    let missing = || number::MISSING.to_owned();
+    // Of those without a known ceiling there are rows above.
+    for what in not_observed.iter().filter(|n| !n.contains(" (")) {
+        let nothing = String::new;
+        t.push(vec![
+            what.clone(),
+            nothing(),
+            nothing(),
+            missing(),
+            missing(),
+            missing(),
+            missing(),
+            "not observed".into(),
+            nothing(),
+        ]);
+    }
+    t.without_empty_columns()
+}
+
+/// What the servers did of their own accord.
+fn background(all: &[BackgroundSpan]) -> Table {
+    let mut t =
+        Table::new("Work in the background", 1, &["what", ">from s", ">to s", "in a measured window"]);
+    for s in all.iter().take(MOST_ROWS) {
+        let place = if s.in_window { "yes" } else { "no" };
+        t.push(vec![s.what.clone(), significant(s.start_s, 4), significant(s.end_s, 4), place.into()]);
+    }
     t
+}
+
+/// Of each kind the fullest, in a line: `network in 96 %   cpu 31 %   drive not observed`. `None`: there is no window, or several, of which no
+/// figure is of all.
+pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
+    let servers = s.servers.as_ref()?;
+    let [w] = &servers.windows[..] else { return None };
+    // In order of percent already.
+    let mut kinds: Vec<&str> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
+    for r in &w.resources {
+        let Some(share) = r.share.filter(|_| !kinds.contains(&r.resource.as_str())) else { continue };
+        kinds.push(&r.resource);
+        let at = if r.verdict == "at its ceiling" { " (at its ceiling)" } else { "" };
+        parts.push(format!("{} {}{at}", r.resource, number::percent(share)));
+    }
+    (!parts.is_empty()).then(|| {
+        let unseen = unseen(servers);
+        parts.extend((!unseen.is_empty()).then(|| format!("not observed: {}", unseen.join(", "))));
+        parts.join("   ")
+    })
+}
+
+fn unseen(servers: &ServersSummary) -> Vec<String> {
+    let short = |n: &String| n.strip_prefix("the servers' ").unwrap_or(n).to_owned();
+    servers.not_observed.iter().map(short).collect()
+}
+
+/// Where the bytes went, in a line: `50 MB/s with clients   66.7 to drives (1.33 a byte; 1.33 expected)`.
+pub(crate) fn bytes_in_a_line(s: &RunSummary) -> Option<String> {
+    let [w] = &s.servers.as_ref()?.windows[..] else { return None };
+    let mb = |v: f64| format!("{} MB/s", significant(v / 1e6, 3));
+    let mut parts = Vec::new();
+    for (rate, what) in [(w.clients_wrote_per_s, "written"), (w.clients_read_per_s, "read")] {
+        if rate > 0.0 {
+            parts.push(format!("{} {what}", mb(rate)));
+        }
+    }
+    let beside = w.traffic.iter().filter(|t| t.what != "with clients");
+    let told: Vec<String> = beside
+        .map(|t| {
+            let each = t.per_byte.map_or(String::new(), |r| {
+                let expected =
+                    t.expected.map_or(String::new(), |e| format!(", {} expected", significant(e, 3)));
+                format!(" ({} a byte{expected})", significant(r, 3))
+            });
+            format!("{} {}{each}", mb(t.per_s), t.what)
+        })
+        .collect();
+    (!told.is_empty() && !parts.is_empty()).then(|| {
+        parts.extend(told);
+        parts.join("   ")
+    })
+}
+
+/// What stands behind the rate: `; the servers' network in was at its ceiling (4 of 4): 96 % of 25Gbit/s`. Where the verdict says it, too, and one
+/// kind was.
+pub(crate) fn bound(s: &RunSummary) -> Option<String> {
+    let [w] = &s.servers.as_ref()?.windows[..] else { return None };
+    let limit = w.limit.as_ref().filter(|l| l.verdict == "one")?;
+    s.claims.iter().find(|c| c.text.replace("**", "").contains(&limit.text))?;
+    let full: Vec<&ResourceUse> = w
+        .resources
+        .iter()
+        .filter(|r| r.resource == limit.resource && r.verdict == "at its ceiling")
+        .collect();
+    let most = full.first()?;
+    let share = number::percent(most.share?);
+    let ceiling = ceiling_words(&most.resource, &most.unit, most.ceiling?);
+    let of = ceiling.map_or_else(|| format!("busy {share} of the time"), |c| format!("{share} of {c}"));
+    let kind = &limit.resource;
+    Some(match full.len() {
+        1 => format!("; {kind} of {} was at its ceiling: {of}", most.host),
+        n => format!("; the servers' {kind} was at its ceiling ({n} of {}): {of}", limit.of),
+    })
 }
 
 fn amount(r: &ResourceUse, value: f64) -> String {
@@ -133,7 +251,112 @@ fn sources(all: &[SourceSummary]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::summary::servers::{DaemonUse, RequestCount, ServersSummary, TrafficUse};
+    use plimsoll_model::claim::{Claim, ClaimKind, Fact};
+    use plimsoll_model::summary::servers::{
+        DaemonUse, RequestCount, ServersLimit, ServersSummary, TrafficUse,
+    };
+
+    /// A run of which the servers' links were full, while a drive healed, and of which no source told of the drives.
+    fn observed() -> RunSummary {
+        let text = "Of the servers the network interface was at its ceiling.";
+        let r =
+            |resource: &str, host: &str, reached: f64, ceiling: f64, unit: &str, verdict: &str| ResourceUse {
+                resource: resource.into(),
+                host: host.into(),
+                unit: unit.into(),
+                reached,
+                ceiling: Some(ceiling),
+                share: Some(reached / ceiling),
+                ceiling_of: "cluster.toml".into(),
+                verdict: verdict.into(),
+                ..ResourceUse::default()
+            };
+        let traffic = TrafficUse {
+            what: "between servers".into(),
+            per_s: 50e6,
+            per_byte: Some(1.0),
+            expected: Some(1.0),
+            ..TrafficUse::default()
+        };
+        let window = ServersWindow {
+            resources: vec![
+                r("network in", "s1", 24e6, 25e6, "B/s", "at its ceiling"),
+                r("network in", "s2", 24e6, 25e6, "B/s", "at its ceiling"),
+                r("cpu", "=cmd()", 1.24, 4.0, "cores", "below its ceiling"),
+            ],
+            clients_wrote_per_s: 50e6,
+            traffic: vec![traffic],
+            limit: Some(ServersLimit {
+                verdict: "one".into(),
+                resource: "network in".into(),
+                of: 4,
+                text: text.into(),
+                ..ServersLimit::default()
+            }),
+            ..ServersWindow::default()
+        };
+        let servers = ServersSummary {
+            windows: vec![window],
+            not_observed: vec!["the servers' drives".into()],
+            background: vec![BackgroundSpan {
+                what: "1 drive(s) healing".into(),
+                start_s: 8.0,
+                end_s: 13.0,
+                in_window: true,
+            }],
+            ..ServersSummary::default()
+        };
+        let kind = Fact::new(vec!["F95".into()], text).map(ClaimKind::Fact).unwrap();
+        let claims = vec![Claim { subject: None, kind, text: text.into() }];
+        RunSummary { servers: Some(servers), claims, answered: true, ..RunSummary::default() }
+    }
+
+    #[test]
+    fn what_bound_and_what_the_servers_did_are_said_in_a_line() {
+        let s = observed();
+        assert_eq!(
+            in_a_line(&s).unwrap(),
+            "network in 96 % (at its ceiling)   cpu 31 %   not observed: drives"
+        );
+        assert_eq!(
+            bytes_in_a_line(&s).unwrap(),
+            "50.0 MB/s written   50.0 MB/s between servers (1.00 a byte, 1.00 expected)"
+        );
+        assert_eq!(
+            bound(&s).unwrap(),
+            "; the servers' network in was at its ceiling (2 of 4): 96 % of 200Mbit/s"
+        );
+        // Where the verdict does not say it (the client was at its own ceiling), nor is it said here.
+        assert_eq!(bound(&RunSummary { claims: Vec::new(), ..s.clone() }), None);
+        // Of several windows no figure is of all.
+        let mut several = s;
+        let servers = several.servers.as_mut().unwrap();
+        servers.windows.push(servers.windows[0].clone());
+        assert_eq!((in_a_line(&several), bytes_in_a_line(&several), bound(&several)), (None, None, None));
+    }
+
+    #[test]
+    fn what_was_not_observed_stands_in_the_table_of_ceilings_and_in_the_csv() {
+        let s = observed();
+        let text: String = tables(&s).iter().map(|t| t.plain(160)).collect::<Vec<_>>().join("\n");
+        let row = text.lines().find(|l| l.contains("the servers' drives")).unwrap();
+        assert!(row.contains("not observed") && text.contains("1 drive(s) healing"), "{text}");
+        let csv = crate::csv::csv(&[crate::run::RunReport::of(s.clone())]);
+        let rows: Vec<&str> = csv.lines().skip_while(|l| !l.starts_with("run,stage,resource")).collect();
+        assert_eq!(rows.len(), 5, "{csv}");
+        assert_eq!(
+            rows[1],
+            ",1,network in,s1,,24000000,25000000,B/s,0.96,,0,,at its ceiling,cluster.toml,0,0"
+        );
+        assert!(rows[3].contains(",'=cmd(),"), "a host's name is no formula: {}", rows[3]);
+        assert!(
+            rows[4].starts_with(",,the servers' drives,") && rows[4].contains(",not observed,"),
+            "{}",
+            rows[4]
+        );
+        let page = crate::html(&[crate::run::RunReport::of(s)], crate::Layout::default()).unwrap();
+        assert!(page.contains("<td>not observed</td>"), "also without a script");
+    }
 
     #[test]
     fn resources_stand_in_order_of_percent_with_their_ceilings() {

@@ -51,33 +51,60 @@ pub fn namespace_file(name: &str) -> PathBuf {
 /// Makes a namespace with the run's mark in it, noted before. There must be none of its name.
 pub fn make_namespace(name: &str, journal: &mut Journal) -> Result<(), SetupError> {
     let run = journal.mark().to_owned();
-    make(journal, Thing::Namespace { name: name.to_owned() }, || {
-        call("ip", &["netns", "add", name])?;
-        call("ip", &["-n", name, "link", "set", "dev", "lo", "alias", &mark(&run), "up"])
-    })
+    make(
+        journal,
+        Thing::Namespace { name: name.to_owned() },
+        Steps {
+            add: || call("ip", &["netns", "add", name]),
+            mark: || call("ip", &["-n", name, "link", "set", "dev", "lo", "alias", &mark(&run), "up"]),
+            undo: || call("ip", &["netns", "del", name]),
+        },
+    )
 }
 
 /// Makes an interface (`kind`: the words of `ip link add` behind its name) with the run's mark on it, noted before. There must be none of its name.
 pub fn make_link(name: &str, kind: &[&str], journal: &mut Journal) -> Result<(), SetupError> {
     let run = journal.mark().to_owned();
-    make(journal, Thing::Link { name: name.to_owned() }, || {
-        call("ip", &[&["link", "add", "name", name], kind].concat())?;
-        call("ip", &["link", "set", "dev", name, "alias", &mark(&run)])
-    })
+    make(
+        journal,
+        Thing::Link { name: name.to_owned() },
+        Steps {
+            add: || call("ip", &[&["link", "add", "name", name], kind].concat()),
+            mark: || call("ip", &["link", "set", "dev", name, "alias", &mark(&run)]),
+            undo: || call("ip", &["link", "del", "dev", name]),
+        },
+    )
 }
 
-fn make(
-    journal: &mut Journal,
-    thing: Thing,
-    make: impl FnOnce() -> Result<String, String>,
-) -> Result<(), SetupError> {
-    journal.creating(thing)?;
-    make().map(drop).map_err(|e| {
-        SetupError::input(
-            e,
-            "Run it as root, where network namespaces can be made; a container often may not",
-        )
-    })
+/// How a thing comes to be: made, which fails where there is one of its name; marked; and taken back where it cannot be marked.
+struct Steps<A, M, U> {
+    add: A,
+    mark: M,
+    undo: U,
+}
+
+/// What was not made, or is gone again, is struck out: whatever has its name by then is somebody else's.
+fn make<A, M, U>(journal: &mut Journal, thing: Thing, steps: Steps<A, M, U>) -> Result<(), SetupError>
+where
+    A: FnOnce() -> Result<String, String>,
+    M: FnOnce() -> Result<String, String>,
+    U: FnOnce() -> Result<String, String>,
+{
+    let id = journal.creating(thing)?;
+    let (why, is_gone) = match (steps.add)() {
+        Err(why) => (why, true),
+        Ok(_) => match (steps.mark)() {
+            Ok(_) => return Ok(()),
+            Err(why) => (why, (steps.undo)().is_ok()),
+        },
+    };
+    if is_gone {
+        journal.removed(id)?;
+    }
+    Err(SetupError::input(
+        why,
+        "Run it as root, where network namespaces can be made; a container often may not",
+    ))
 }
 
 /// Removes the interface of the run with this mark. One that is not there is fine; any other stays, and the reason is given.
@@ -136,6 +163,23 @@ mod tests {
         assert_eq!(alias_in(with).unwrap(), mark("r.01"));
         assert_eq!(alias_in(r#"[{"ifname":"lo"}]"#).unwrap(), "");
         assert!(alias_in("lo: no JSON").is_err());
+    }
+
+    #[test]
+    fn what_was_not_made_or_is_gone_again_is_struck_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
+        let done = |ok: bool| move || if ok { Ok(String::new()) } else { Err("File exists".to_owned()) };
+        let mut made = |add, mark, undo| {
+            let thing = Thing::Link { name: "pl-x".into() };
+            let steps = Steps { add: done(add), mark: done(mark), undo: done(undo) };
+            let told = make(&mut journal, thing, steps).map_err(|e| e.to_string());
+            (told.is_ok(), journal.pending().len())
+        };
+        assert_eq!(made(false, true, true), (false, 0), "of its name was another");
+        assert_eq!(made(true, false, true), (false, 0), "taken back");
+        assert_eq!(made(true, true, true), (true, 1));
+        assert_eq!(made(true, false, false), (false, 2), "what is there without a mark is told of");
     }
 
     #[test]

@@ -36,6 +36,17 @@ const TIDY: Manner = Manner { orphaned: Signal::TERM, ..PLAIN };
 const MANY: Manner =
     Manner { start: Duration::from_secs(150), stop: Duration::from_secs(60), orphaned: Signal::TERM };
 
+/// The manner of a leftover, by its command line (words with a zero byte behind each): what no longer has a parent is waited for as the
+/// parent would have done. What is not known is given the longest.
+fn manner_of(command_line: &[u8]) -> Manner {
+    let mut words = command_line.split(|b| *b == 0).skip(1);
+    match (words.next(), words.next()) {
+        (Some(b"target"), Some(b"s3" | b"block" | b"canned")) => PLAIN,
+        (Some(b"target"), Some(b"disk")) => TIDY,
+        _ => MANY,
+    }
+}
+
 /// The line that a server prints on its standard output when it accepts connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct ReadyLine {
@@ -370,7 +381,13 @@ pub fn is_data_directory(dir: &Path) -> bool {
 /// Ends a process that a killed run left, if it is still there and carries the run's mark. What a journal says of a process
 /// would fit any other, too.
 pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<(), String> {
-    let process = ProcessNote { pid, start_ticks: started, boot_id: boot_id.to_owned() };
+    // Before it is gone, and used only if it is ours.
+    let within = manner_of(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).stop;
+    end_within(ProcessNote { pid, start_ticks: started, boot_id: boot_id.to_owned() }, run, within)
+}
+
+fn end_within(process: ProcessNote, run: &str, within: Duration) -> Result<(), String> {
+    let pid = process.pid;
     let marked = format!("{RUN_VARIABLE}={run}");
     let mut is_marked = None;
     // Where nobody was signalled it is gone, or of somebody else.
@@ -380,11 +397,11 @@ pub fn end_leftover(pid: u32, started: u64, boot_id: &str, run: &str) -> Result<
     if is_marked == Some(false) {
         return Err("it does not carry this run's mark".into());
     }
-    let deadline = Instant::now() + MANY.stop;
+    let deadline = Instant::now() + within;
     while process.lives() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    if process.lives() { Err("it does not stop".into()) } else { Ok(()) }
+    if process.lives() { Err(format!("it did not stop within {} s", within.as_secs())) } else { Ok(()) }
 }
 
 /// The environment that a process was started with. It is empty for the moment in which the program is being loaded.
@@ -448,6 +465,29 @@ mod tests {
     fn one_that_dies_is_named() {
         let e = start(script("exit 3"), None, None, PLAIN).unwrap_err().to_string();
         assert!(e.contains("ended at once"), "{e}");
+    }
+
+    #[test]
+    fn a_leftover_is_waited_for_as_its_kind_needs() {
+        let stop = |words: &[&str]| manner_of(words.join("\0").as_bytes()).stop;
+        assert_eq!(stop(&["/usr/bin/plimsoll", "target", "s3", "--listen", "127.0.0.1:0"]), PLAIN.stop);
+        assert_eq!(stop(&["plimsoll", "target", "disk", "--data", "/x"]), TIDY.stop);
+        assert_eq!(stop(&["plimsoll", "target", "cluster", "--quiet"]), MANY.stop);
+        assert_eq!(stop(&["minio", "server"]), MANY.stop);
+        let mark = "run.0123456789abcdef0123456789abcdef";
+        let deaf = "trap '' TERM; echo; while :; do sleep 0.05; done";
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", deaf])
+            .env(RUN_VARIABLE, mark)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It does not listen from here on.
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+        let told = end_within(ProcessNote::of(child.id()), mark, Duration::ZERO);
+        assert_eq!(told, Err("it did not stop within 0 s".into()));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

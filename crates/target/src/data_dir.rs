@@ -177,6 +177,9 @@ impl DataDir {
     /// Gives a file of ours another name, in the place of one of ours.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), DataDirError> {
         self.has(to)?;
+        if !self.has(from)? {
+            return Err(self.failed(from, Errno::NOENT));
+        }
         renameat(&self.handle, from, &self.handle, to).map_err(|e| self.failed(to, e))
     }
 
@@ -197,10 +200,10 @@ impl DataDir {
     }
 }
 
-/// What to do with data of a version that made no marks; for anything else there is nothing to be done.
+/// What to do with buckets of a version that made no marks; for anything else there is nothing to be done: a disk of such a
+/// version is refused for want of a note even where its directory is marked.
 fn remedy(dir: &Path, format: &str) -> String {
-    let old = |names: &[&str]| names.iter().all(|n| dir.join(n).exists());
-    if !old(&["buckets", "lock", "tmp"]) && !old(&["disk.raw"]) {
+    if !["buckets", "lock", "tmp"].iter().all(|n| dir.join(n).exists()) {
         return String::new();
     }
     let marker = dir.join(MARKER);
@@ -278,6 +281,9 @@ mod tests {
         assert!(told.contains("it contains 'tmp'") && !told.contains(FORMAT), "{told}");
         assert_eq!(fs::read(dir.path().join("tmp/precious")).unwrap(), b"p");
         fs::write(dir.path().join("disk.raw"), b"of an older version").unwrap();
+        assert!(!claim(dir.path()).unwrap_err().contains(FORMAT), "it would be refused all the same");
+        fs::create_dir(dir.path().join("buckets")).unwrap();
+        fs::write(dir.path().join("lock"), b"").unwrap();
         assert!(claim(dir.path()).unwrap_err().contains(FORMAT));
         assert!(!dir.path().join(MARKER).exists());
     }
@@ -300,6 +306,7 @@ mod tests {
                 held.make("disk").map(drop).unwrap_err(),
                 held.remove("disk").unwrap_err(),
                 held.rename("ours", "disk").unwrap_err(),
+                held.rename("disk", "ours").unwrap_err(),
             ] {
                 assert!(told.to_string().contains("was not made by this server"), "{way}: {told}");
             }

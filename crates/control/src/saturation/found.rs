@@ -36,6 +36,7 @@ pub(super) fn figures(
         verdict: verdict(out).to_owned(),
         budget_needed_s: None,
         invalid: Vec::new(),
+        ceilings: Vec::new(),
     };
     if let (Some(p), Some(rate)) = (&mut found.plateau_per_s, out.rate) {
         let relative = rate.relative_half_width();
@@ -56,6 +57,7 @@ pub(super) fn not_begun(op: &str, size_bytes: u64) -> analysis::Saturation {
         verdict: "the budget ended before this search began".to_owned(),
         budget_needed_s: None,
         invalid: Vec::new(),
+        ceilings: Vec::new(),
     }
 }
 

@@ -278,8 +278,8 @@ impl FleetCrew {
         if !new.is_empty() {
             let names: Vec<&str> = new.iter().map(|n| self.roll[*n as usize].name.as_str()).collect();
             inside.unsaid.push(format!(
-                "{} with nothing to do: the load has fewer ops in flight than there are agents; give it more (--concurrency, --threads), or \
-                 take fewer agents (--agents): {}",
+                "{} with nothing to do: the load has fewer ops in flight than there are agents; give it more (--concurrency; \
+                 of files and devices --iodepth, --jobs or --threads), or take fewer agents (--agents): {}",
                 if new.len() == 1 { "one agent is".to_owned() } else { format!("{} agents are", new.len()) },
                 names.join(", ")
             ));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::{ServerQuantity as Q, is_drive};
+use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::summary::servers::{DaemonUse, RequestCount};
 use plimsoll_model::{OpKind, SeriesCounts};
 use plimsoll_store::{RunData, StageData, SubjectSteps};
@@ -158,15 +158,6 @@ pub fn daemons(data: &RunData, w: &SeenWindow<'_>) -> Vec<DaemonUse> {
 /// `osd.3` to `osd`, `minio@s1:9000` to `minio`.
 fn kind_of(daemon: &str) -> &str {
     daemon.split(['.', '@']).next().unwrap_or(daemon)
-}
-
-/// What the drives of all observed hosts read, or wrote, bytes a second.
-pub fn drives(subjects: &[SubjectSteps<'_>], read: bool) -> Option<f64> {
-    let quantity = if read { Q::DiskReadBytes } else { Q::DiskWriteBytes };
-    let bytes = |x: &plimsoll_store::ServerStep<'_>| {
-        x.deltas(quantity).filter(|(d, _)| is_drive(d)).map(|(_, v)| v).reduce(|a, b| a + b)
-    };
-    subjects.iter().filter(|s| s.daemon.is_empty()).filter_map(|s| rate(s, bytes)).reduce(|a, b| a + b)
 }
 
 /// What servers sent to each other, bytes a second.

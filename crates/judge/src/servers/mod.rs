@@ -1,6 +1,7 @@
 //! What the servers did while they were measured: ceilings and percent of them, what was at its ceiling, background work, caches, counts
 //! and costs. All of it from what sources said; of what nobody observed only that is said.
 
+mod background;
 mod counts;
 mod findings;
 mod limit;
@@ -14,8 +15,10 @@ mod truths;
 
 use std::collections::BTreeSet;
 
+use plimsoll_model::analysis::Saturation;
+use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::summary::servers::{ResourceUse, ServersSummary, ServersWindow, SourceSummary};
-use plimsoll_model::{Cluster, Finding};
+use plimsoll_model::{Cluster, Finding, OpKind};
 use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
@@ -28,6 +31,7 @@ struct SeenWindow<'a> {
     from_ns: u64,
     to_ns: u64,
     subjects: Vec<SubjectSteps<'a>>,
+    resources: Vec<SeenResource>,
 }
 
 impl SeenWindow<'_> {
@@ -47,9 +51,11 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let mut servers = ServersSummary {
         sources: data.observed.iter().map(source).collect(),
         windows: Vec::new(),
-        not_observed: not_observed(data, &windows),
+        not_observed: not_observed(&windows),
+        background: Vec::new(),
     };
     let not_observed = servers.not_observed.clone();
+    servers.background = background::spans(data, &windows);
     servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed)).collect();
     let mut found = findings::of_sources(data, &windows);
     found.extend(rest::findings(data, &windows));
@@ -61,9 +67,23 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
 
 /// Servers' resources as candidates for the bottleneck: of each kind the fullest, by the names of all that are at their ceiling.
 pub fn candidates(data: &RunData, totals: &[Totals]) -> Vec<Observed> {
-    let all: Vec<SeenResource> =
-        windows(data, totals).iter().flat_map(|w| resources::of_window(&w.subjects, cluster(data))).collect();
+    let all: Vec<SeenResource> = windows(data, totals).into_iter().flat_map(|w| w.resources).collect();
     resources::candidates(&all, is_here(data))
+}
+
+/// To each search of ops that move bytes what the servers let through, by what is known of them: nobody need have been observed.
+pub fn with_ceilings(searches: &mut [Saturation], data: &RunData) {
+    let Some(cluster) = cluster(data) else { return };
+    let class = traffic::storage_class(data);
+    for s in searches {
+        let is_read = match OpKind::parse(&s.op_class) {
+            Some(OpKind::Get | OpKind::GetRange) => true,
+            Some(OpKind::Put | OpKind::Multipart) => false,
+            // Of a mix neither law is that of all.
+            _ => continue,
+        };
+        s.ceilings = cluster.payload_ceilings(class.as_deref(), is_read);
+    }
 }
 
 /// How full the resources of observed hosts were, over all of these readings: for whoever looks while a run goes on.
@@ -86,7 +106,9 @@ fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
     let seen = |t: &Totals| {
         let stage = data.stages.iter().find(|s| s.index == t.window.stage && s.void.is_none())?;
         let (from_ns, to_ns) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
-        Some(SeenWindow { stage, from_ns, to_ns, subjects: server_steps(&data.observed, from_ns, to_ns) })
+        let subjects = server_steps(&data.observed, from_ns, to_ns);
+        let resources = resources::of_window(&subjects, cluster(data));
+        Some(SeenWindow { stage, from_ns, to_ns, subjects, resources })
     };
     totals.iter().filter_map(seen).collect()
 }
@@ -95,9 +117,8 @@ fn summary_of(data: &RunData, w: &SeenWindow<'_>, not_observed: &[String]) -> Op
     let (from_ns, to_ns) = w.span()?;
     let seconds = to_ns.saturating_sub(from_ns) as f64 / 1e9;
     let moved = counts::Moved::between(data, w.stage, from_ns, to_ns);
-    let seen = resources::of_window(&w.subjects, cluster(data));
-    let limit = limit::of_window(&seen, is_here(data), not_observed);
-    let mut resources: Vec<_> = seen.into_iter().map(|s| s.used).collect();
+    let limit = limit::of_window(&w.resources, is_here(data), not_observed);
+    let mut resources: Vec<_> = w.resources.iter().map(|s| s.used.clone()).collect();
     resources.sort_by(|a, b| b.share.unwrap_or(-1.0).total_cmp(&a.share.unwrap_or(-1.0)));
     let mut out = ServersWindow {
         stage: w.stage.index,
@@ -108,8 +129,8 @@ fn summary_of(data: &RunData, w: &SeenWindow<'_>, not_observed: &[String]) -> Op
         requests: counts::requests(data, w),
         clients_read_per_s: moved.read / seconds,
         clients_wrote_per_s: moved.written / seconds,
-        drives_read_per_s: counts::drives(&w.subjects, true),
-        drives_wrote_per_s: counts::drives(&w.subjects, false),
+        drives_read_per_s: traffic::on_drives(&w.subjects, Q::DiskReadBytes),
+        drives_wrote_per_s: traffic::on_drives(&w.subjects, Q::DiskWriteBytes),
         internode_per_s: counts::internode(&w.subjects),
         traffic: Vec::new(),
         others_per_s: traffic::of_others(&w.subjects, (moved.read + moved.written) / seconds),
@@ -140,12 +161,10 @@ fn source(s: &ObservedSource) -> SourceSummary {
 }
 
 /// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
-fn not_observed(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<String> {
-    let seen: Vec<SeenResource> =
-        windows.iter().flat_map(|w| resources::of_window(&w.subjects, cluster(data))).collect();
+fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
     let mut out = Vec::new();
     for (kind, words) in resources::KINDS {
-        let of_kind = || seen.iter().filter(|s| s.used.resource == kind);
+        let of_kind = || windows.iter().flat_map(|w| &w.resources).filter(|s| s.used.resource == kind);
         match (of_kind().next().is_some(), of_kind().any(|s| s.used.share.is_some())) {
             (false, _) => out.push(words.to_owned()),
             (true, false) => out.push(format!("{words} (their line rates are not known)")),

@@ -36,6 +36,10 @@ const DRIVE_WAITED: f64 = 1.5;
 /// A quota below this part of the CPUs that a host shows is one.
 const QUOTA: f64 = 0.99;
 
+/// CPUs that count less than this part of the time that passes are a part of what they look like. (Readings are off by the way to them, and idle time
+/// by a tick: measured below 2 % over 5 s.)
+const COUNTED: f64 = 0.95;
+
 /// Who says what a ceiling is, where it is not the exporter.
 const OF_CLUSTER: &str = "cluster.toml";
 
@@ -78,12 +82,15 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
     let of_host = |(host, subjects): (&str, Vec<&SubjectSteps<'_>>)| {
         let node = cluster.and_then(|c| c.node_of(host));
         let mut all = AllMeasured::default();
-        for step in subjects.iter().filter(|s| s.daemon.is_empty()).flat_map(|s| &s.steps) {
-            if step.seconds() > 0.0 {
-                all.cpu(step);
-                all.nics(step, node);
-                all.drives(step, node);
-            }
+        let steps = || {
+            let of_host = subjects.iter().filter(|s| s.daemon.is_empty()).flat_map(|s| &s.steps);
+            of_host.filter(|step| step.seconds() > 0.0)
+        };
+        let cores = counted_cores(steps());
+        for step in steps() {
+            all.cpu(step, cores);
+            all.nics(step, node);
+            all.drives(step, node);
         }
         let daemons: Vec<&SubjectSteps<'_>> = subjects.into_iter().filter(|s| !s.daemon.is_empty()).collect();
         if let Some(node) = node {
@@ -93,6 +100,29 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
         all.seen(host)
     };
     by_host.into_iter().flat_map(of_host).collect()
+}
+
+/// All CPU time of a step: used, and idle.
+fn cpu_time(step: &ServerStep<'_>) -> Option<(f64, f64)> {
+    let sum = |of: &[Q]| of.iter().filter_map(|q| step.total(*q)).sum::<f64>();
+    // What a hypervisor gave to others cannot be used either.
+    let used = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
+    let all_s = used + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
+    (all_s > 0.0).then_some((used, all_s))
+}
+
+/// Cores of a host: its CPUs; where these count less time than passes (of a quota, as a container's own page has it), what they count. `None`: it
+/// does not tell.
+fn counted_cores<'a>(steps: impl Iterator<Item = &'a ServerStep<'a>>) -> Option<f64> {
+    let (mut counted_s, mut seconds, mut cpus) = (0.0, 0.0, 0.0);
+    for step in steps {
+        let Some((_, all_s)) = cpu_time(step) else { continue };
+        counted_s += all_s;
+        seconds += step.seconds();
+        cpus = f64::max(cpus, step.labels(Q::CpuIdleS).count() as f64);
+    }
+    let counted = counted_s / seconds;
+    (seconds > 0.0).then_some(if counted < COUNTED * cpus { counted } else { cpus })
 }
 
 /// Its length in seconds, the use a second, and its share where the step has a ceiling of its own.
@@ -127,15 +157,8 @@ impl<'a> AllMeasured<'a> {
         m
     }
 
-    fn cpu(&mut self, step: &ServerStep<'a>) {
-        let sum = |of: &[Q]| of.iter().filter_map(|q| step.total(*q)).sum::<f64>();
-        // What a hypervisor gave to others cannot be used either.
-        let used = sum(&[Q::CpuUserS, Q::CpuSystemS, Q::CpuIrqS, Q::CpuStealS]);
-        let all_s = used + sum(&[Q::CpuIdleS, Q::CpuIowaitS]);
-        if all_s <= 0.0 {
-            return;
-        }
-        let cpus = step.labels(Q::CpuIdleS).count() as f64;
+    fn cpu(&mut self, step: &ServerStep<'a>, cores: Option<f64>) {
+        let Some(((used, all_s), cpus)) = cpu_time(step).zip(cores) else { return };
         let m = self.of(CPU, "", "cores");
         // Of the time that the CPUs counted themselves: a reading's own time is off by the way to it.
         m.add(step.seconds(), used / all_s * cpus);

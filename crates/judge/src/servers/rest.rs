@@ -69,7 +69,7 @@ pub fn findings(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
 }
 
 /// A reading that tells of unrest, in words with `{}` for its value.
-fn unrest(r: &ServerReading) -> Option<(String, f64)> {
+pub fn unrest(r: &ServerReading) -> Option<(String, f64)> {
     let some = |words: &str| (r.value > 0.0).then(|| (words.to_owned(), r.value));
     match r.quantity {
         Q::DrivesHealing => some("{} drive(s) healing"),
@@ -88,7 +88,7 @@ fn unrest(r: &ServerReading) -> Option<(String, f64)> {
     }
 }
 
-fn number(v: f64) -> String {
+pub fn number(v: f64) -> String {
     format!("{v:.0}")
 }
 

@@ -46,7 +46,7 @@ pub fn parts(
 }
 
 /// What uploads ask for.
-fn storage_class(data: &RunData) -> Option<String> {
+pub fn storage_class(data: &RunData) -> Option<String> {
     data.plan.targets.values().find_map(|t| match t {
         TargetSpec::S3(s) => s
             .put_headers
@@ -125,7 +125,7 @@ fn clients(all: &Whole<'_>, read: f64, wrote: f64) -> Option<TrafficUse> {
 
 impl Whole<'_> {
     fn hosts(&self) -> impl Iterator<Item = &SubjectSteps<'_>> {
-        self.subjects.iter().filter(|s| s.daemon.is_empty() && !s.host.is_empty())
+        hosts(self.subjects)
     }
 
     /// Whether interfaces of all nodes were seen.
@@ -149,11 +149,8 @@ impl Whole<'_> {
 
     /// Of all drives: bytes a second, who counted, and whether that is of all nodes.
     fn drives(&self, quantity: Q, of_process: Q) -> Option<(f64, &'static str, bool)> {
-        let machines = self.machines();
-        let on_drives: Vec<f64> = machines
-            .iter()
-            .filter_map(|s| rate(s, |x| sum_of(x, quantity, &|d: &str| is_drive(d))))
-            .collect();
+        let machines = machines(self.subjects);
+        let on_drives: Vec<f64> = machines.iter().filter_map(|s| of_machine(s, quantity)).collect();
         let nodes = self.cluster.map(Cluster::node_count);
         // Nodes that are not described are taken to be those that were observed.
         let whole = nodes.map_or(self.hosts().count() == machines.len(), |n| on_drives.len() == n);
@@ -171,24 +168,6 @@ impl Whole<'_> {
     /// Daemons that keep data.
     fn keeping(&self) -> impl Iterator<Item = &SubjectSteps<'_>> {
         self.subjects.iter().filter(|s| s.daemon.starts_with("minio") || s.daemon.starts_with("osd"))
-    }
-
-    /// Hosts, those of one machine (in name spaces of their own, say) once.
-    fn machines(&self) -> Vec<&SubjectSteps<'_>> {
-        let mut out: Vec<(&SubjectSteps<'_>, Option<f64>, BTreeSet<&str>)> = Vec::new();
-        for s in self.hosts() {
-            let last = s.steps.last();
-            let boot = last.and_then(|x| x.gauge(Q::BootUnixS, ""));
-            let drives: BTreeSet<&str> =
-                last.iter().flat_map(|x| x.labels(Q::DiskBusyS)).map(|(d, _)| d).collect();
-            let same = |(_, other, names): &(&SubjectSteps<'_>, Option<f64>, BTreeSet<&str>)| {
-                other.zip(boot).is_some_and(|(a, b)| (a - b).abs() < SAME_BOOT_S) && *names == drives
-            };
-            if !out.iter().any(same) {
-                out.push((s, boot, drives));
-            }
-        }
-        out.into_iter().map(|(s, ..)| s).collect()
     }
 
     /// What servers sent each other, who counted, and whether that is of all nodes.
@@ -222,6 +201,38 @@ impl Whole<'_> {
     fn nics(&self, quantity: Q, network: Option<NicTraffic>) -> Option<f64> {
         self.hosts().filter_map(|s| self.of_host(s, quantity, network)).reduce(|a, b| a + b)
     }
+}
+
+fn hosts<'a, 'b>(subjects: &'b [SubjectSteps<'a>]) -> impl Iterator<Item = &'b SubjectSteps<'a>> {
+    subjects.iter().filter(|s| s.daemon.is_empty() && !s.host.is_empty())
+}
+
+/// Hosts, those of one machine (in name spaces of their own, say) once.
+fn machines<'a, 'b>(subjects: &'b [SubjectSteps<'a>]) -> Vec<&'b SubjectSteps<'a>> {
+    let mut out: Vec<(&SubjectSteps<'_>, Option<f64>, BTreeSet<&str>)> = Vec::new();
+    for s in hosts(subjects) {
+        let last = s.steps.last();
+        let boot = last.and_then(|x| x.gauge(Q::BootUnixS, ""));
+        let drives: BTreeSet<&str> =
+            last.iter().flat_map(|x| x.labels(Q::DiskBusyS)).map(|(d, _)| d).collect();
+        let same = |(_, other, names): &(&SubjectSteps<'_>, Option<f64>, BTreeSet<&str>)| {
+            other.zip(boot).is_some_and(|(a, b)| (a - b).abs() < SAME_BOOT_S) && *names == drives
+        };
+        if !out.iter().any(same) {
+            out.push((s, boot, drives));
+        }
+    }
+    out.into_iter().map(|(s, ..)| s).collect()
+}
+
+fn of_machine(s: &SubjectSteps<'_>, quantity: Q) -> Option<f64> {
+    rate(s, |x| sum_of(x, quantity, &|d: &str| is_drive(d)))
+}
+
+/// What the drives of all observed machines read, or wrote, bytes a second: those of one machine once, however many of its name spaces tell
+/// of them.
+pub fn on_drives(subjects: &[SubjectSteps<'_>], quantity: Q) -> Option<f64> {
+    machines(subjects).into_iter().filter_map(|s| of_machine(s, quantity)).reduce(|a, b| a + b)
 }
 
 /// The sum over some labels.

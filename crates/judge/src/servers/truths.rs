@@ -166,6 +166,40 @@ fn one_slow_link_and_one_quota_are_named_by_host() {
     assert!(cpu.text.contains("98 % of 0.50 cores"), "{}", cpu.text);
 }
 
+/// A page of a host with a quota: one CPU, which counts less time than passes.
+fn of_quota(quota: f64, used: f64, waits: f64) -> ObservedSource {
+    let scrape = |n: u64| {
+        let t = n as f64 * 5.0;
+        let readings = vec![
+            reading(Q::CpuUserS, "0", t * used),
+            reading(Q::CpuIdleS, "0", t * (quota - used)),
+            reading(Q::PsiCpuS, "", t * waits),
+        ];
+        let subject = ReadSubject { host: "s1".into(), daemon: String::new(), readings };
+        Scrape { at_ns: n * 5 * S, subjects: vec![subject], ..Scrape::default() }
+    };
+    ObservedSource { observes: "node s1".into(), every: 1, scrapes: (0..13).map(scrape).collect() }
+}
+
+#[test]
+fn a_quota_below_one_core_is_no_cpu() {
+    let of = |quota: f64, used: f64, cluster: Option<&Cluster>| {
+        let sources = [of_quota(quota, used, 0.5)];
+        let all = resources::of_window(&server_steps(&sources, 0, 60 * S), cluster);
+        assert_eq!(all.len(), 1);
+        all.into_iter().next().unwrap().used
+    };
+    let third = of(0.3, 0.29, None);
+    assert!((third.ceiling.unwrap() - 0.3).abs() < 1e-9 && (third.reached - 0.29).abs() < 1e-9, "{third:?}");
+    assert!((third.share.unwrap() - 0.29 / 0.3).abs() < 1e-9 && third.verdict == "at its ceiling");
+    // The file says the same: nothing is counted twice.
+    let said = Cluster::from_toml(&CLUSTER.replace("cpus = 0.5", "cpus = 0.3")).unwrap();
+    assert_eq!(of(0.3, 0.29, Some(&said)), third);
+    // A whole CPU, read a little late, is one.
+    let whole = of(0.98, 0.5, None);
+    assert_eq!((whole.ceiling, whole.verdict.as_str()), (Some(1.0), "below its ceiling"));
+}
+
 #[test]
 fn drives_bind_by_what_they_were_measured_to_give() {
     let c = cluster();
@@ -221,6 +255,9 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
     let written = of(&all, "written to drives");
     assert_eq!(written.per_byte, None);
     near(Some(written.per_s), 50e6 * 8.0 / 6.0);
+    // And so is what stands beside the clients' bytes, by which caches are told.
+    let sources = exporters(&[minio(50e6, 0.0); 4], "vda");
+    near(traffic::on_drives(&server_steps(&sources, 0, 60 * S), Q::DiskWriteBytes), 50e6 * 8.0 / 6.0);
     // Of interfaces: what goes out and is no payload of a GET.
     let between = of(&all, "between servers");
     near(between.per_byte, 1.0);

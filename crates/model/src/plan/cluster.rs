@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{BytesRate, LinkRate, Size};
+use crate::cluster::{CLUSTER_VERSION, Cluster, ClusterDrive, ClusterNic, ClusterNode, Redundancy};
+use crate::units::{BytesRate, LineRate, LinkRate, Size};
 
 /// One erasure set of MinIO's: with more drives there would be several, and the traffic's arithmetic would be another.
 const MOST_DRIVES: u32 = 16;
@@ -98,6 +99,51 @@ impl EmbeddedCluster {
         [Some(head), link, drive, cpu].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
+    /// What it is made of, for `--cluster`: its nodes by this name (a pattern), each with an interface of that name.
+    pub fn described(&self, nodes: &str, nic: &str) -> Cluster {
+        let source = |flag: &str| Some(format!("--{flag}"));
+        let drive = ClusterDrive {
+            count: Some(self.drives),
+            size: self.drive_limit.map(|_| self.drive_size),
+            read: self.drive_read_limit.or(self.drive_limit),
+            write: self.drive_limit,
+            source: self.drive_limit.and_then(|_| source("drive-limit")),
+            ..ClusterDrive::default()
+        };
+        let nic = ClusterNic {
+            name: Some(nic.to_owned()),
+            rate: self.link.map(|l| LineRate(l.0 / 8.0)),
+            source: self.link.and_then(|_| source("link")),
+            ..ClusterNic::default()
+        };
+        let node = ClusterNode {
+            name: nodes.to_owned(),
+            // Without a quota all nodes share the machine's.
+            cpus: self.cpu,
+            drives: vec![drive],
+            nics: vec![nic],
+            ..ClusterNode::default()
+        };
+        let (all, parity) = (self.drive_count(), self.parity());
+        Cluster {
+            version: CLUSTER_VERSION,
+            name: None,
+            software: "minio".into(),
+            software_version: None,
+            redundancy: Some(match parity {
+                0 => Redundancy::None,
+                parity => Redundancy::Erasure { data: all - parity, parity },
+            }),
+            set_size: Some(all),
+            failure_domain: None,
+            tls: Some(false),
+            clients: Default::default(),
+            gateways: Default::default(),
+            classes: Default::default(),
+            nodes: vec![node],
+        }
+    }
+
     /// What no syntax can say.
     pub fn check(&self) -> Result<(), ClusterProblem> {
         let wrong = |field, problem: String, remedy: String| Err(ClusterProblem { field, problem, remedy });
@@ -161,6 +207,34 @@ mod tests {
     fn parity_is_minios_own_where_none_is_asked_for() {
         let of = |nodes, drives| EmbeddedCluster { nodes, drives, ..EmbeddedCluster::default() }.parity();
         assert_eq!([of(2, 1), of(4, 1), of(3, 2), of(4, 2), of(4, 4)], [1, 2, 3, 4, 4]);
+    }
+
+    #[test]
+    fn what_it_is_made_of_is_a_cluster_file_with_its_ceilings() {
+        let c = EmbeddedCluster {
+            ec: Some(2),
+            link: Some("200mbit".parse().unwrap()),
+            drive_limit: Some("40MB/s".parse().unwrap()),
+            drive_read_limit: Some("50MB/s".parse().unwrap()),
+            cpu: Some(0.3),
+            ..EmbeddedCluster::default()
+        };
+        let made = c.described("10.213.0.{1...4}", "eth0");
+        made.check().unwrap();
+        assert_eq!(Cluster::from_toml(&made.to_toml()).unwrap(), made);
+        let node = made.node_of("10.213.0.3:9000").unwrap();
+        assert_eq!(node.nic("eth0").and_then(ClusterNic::most_in), Some(25e6));
+        let drive = node.drive("drive6").unwrap();
+        assert_eq!((drive.read.map(|r| r.0), drive.write.map(|r| r.0)), (Some(50e6), Some(40e6)));
+        assert_eq!((made.drive_count(), node.cpus), (8, Some(0.3)));
+        assert_eq!(made.spread(None).unwrap().put().drives, 8.0 / 6.0);
+        // What has no limit has none there; a single server keeps what it is given once.
+        let plain = EmbeddedCluster { nodes: 1, drives: 2, ec: Some(0), ..EmbeddedCluster::default() };
+        let made = plain.described("10.213.0.1", "eth0");
+        made.check().unwrap();
+        let node = made.node_of("10.213.0.1").unwrap();
+        assert_eq!((node.nics[0].rate, node.drives[0].read, node.cpus), (None, None, None));
+        assert_eq!(made.redundancy, Some(Redundancy::None));
     }
 
     #[test]

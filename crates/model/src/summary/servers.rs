@@ -15,6 +15,23 @@ pub struct ServersSummary {
     pub windows: Vec<ServersWindow>,
     /// Kinds of resources, and hosts of the endpoints, of which nothing was seen.
     pub not_observed: Vec<String>,
+    /// Work of the servers' own, and lack of redundancy, before, in and after the windows: in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundSpan>,
+}
+
+/// A stretch of time in which sources told of one kind of work in the background, or of something that was down.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BackgroundSpan {
+    /// In words, with the most that was seen: `1 drive(s) healing`.
+    pub what: String,
+    /// Seconds since the run's start: of the first reading that told of it.
+    pub start_s: f64,
+    /// Of the first reading that no longer did, or of the last of all.
+    pub end_s: f64,
+    /// Some of it was in a measured window.
+    pub in_window: bool,
 }
 
 /// One source.

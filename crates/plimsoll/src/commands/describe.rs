@@ -1,7 +1,6 @@
 //! `plimsoll describe cluster`: what a cluster is made of, asked of its servers, as the file that `--cluster` takes.
 
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -92,7 +91,7 @@ pub fn describe(c: &DescribeCommand) -> Result<Exit, Fault> {
     })?;
     let text = as_file(&cluster, &remarks);
     match &c.output {
-        Some(file) => write_new(file, &text)?,
+        Some(file) => out_file::write_new(file, text.as_bytes())?,
         None => output::print(&text)?,
     }
     for r in &remarks {
@@ -172,6 +171,11 @@ fn with_drives(cluster: &mut Cluster, record: &Ceiling, remarks: &mut Vec<String
 /// What each host sent and took in at most, as its interface counts it.
 fn with_network(cluster: &mut Cluster, record: &NetRecord, remarks: &mut Vec<String>) {
     let source = format!("net {}", record.id);
+    let mut remark = |text: String| {
+        if !remarks.contains(&text) {
+            remarks.push(text);
+        }
+    };
     for (place, host) in record.hosts.iter().enumerate() {
         let most = |is_out: bool| {
             let of_stage = |stage: &plimsoll_model::net::NetStage| {
@@ -187,18 +191,16 @@ fn with_network(cluster: &mut Cluster, record: &NetRecord, remarks: &mut Vec<Str
         let (sends, receives) = (most(true), most(false));
         let named = [host.name.as_str(), host.host.as_str()];
         let addresses = host.interfaces.iter().map(|i| i.address.as_str());
-        let Some(name) = named.into_iter().chain(addresses).find(|n| cluster.node_of(n).is_some()) else {
+        let Some(at) = named.into_iter().chain(addresses).find_map(|n| cluster.node_index_of(n)) else {
             continue;
         };
-        let Some(node) = cluster.nodes.iter_mut().find(|n| n.names().iter().any(|own| own == name)) else {
-            continue;
-        };
-        if node.names().len() > 1 {
-            // A pattern has one figure: the least is true of each.
-            remarks.push(format!("{} stands for several: the least of {source} is written", node.name));
-        }
+        let node = &mut cluster.nodes[at];
         match &mut node.nics[..] {
             [nic] => {
+                if node.name.contains('{') {
+                    // A pattern has one figure: the least is true of each.
+                    remark(format!("{} stands for several: the least of {source} is written", node.name));
+                }
                 let least = |old: Option<LineRate>, new: Option<f64>| {
                     let own = old.filter(|_| nic.source.as_ref() == Some(&source)).map(|r| r.0);
                     own.into_iter().chain(new).reduce(f64::min).map(whole_mbit)
@@ -206,9 +208,10 @@ fn with_network(cluster: &mut Cluster, record: &NetRecord, remarks: &mut Vec<Str
                 let (sends, receives) = (least(nic.sends, sends), least(nic.receives, receives));
                 (nic.sends, nic.receives, nic.source) = (sends, receives, Some(source.clone()));
             }
-            _ => {
-                remarks.push(format!("{name} has no interface, or several: write sends and receives by hand"))
-            }
+            _ => remark(format!(
+                "{} has no interface, or several: write sends and receives by hand",
+                node.name
+            )),
         }
     }
 }
@@ -232,14 +235,10 @@ fn is_free(file: &Path) -> Result<(), Fault> {
     }
 }
 
-fn write_new(file: &Path, text: &str) -> Result<(), Fault> {
-    let made = File::options().write(true).create_new(true).open(file);
-    made.and_then(|mut f| f.write_all(text.as_bytes())).map_err(|e| out_file::cannot(file, &e.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::net::NetAsked;
     use plimsoll_report::fio::Drive;
 
     fn cluster() -> Cluster {
@@ -273,10 +272,44 @@ mod tests {
     }
 
     #[test]
+    fn what_a_network_was_measured_to_carry_is_found_by_any_name_and_told_once() {
+        let text = "version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"s{1...2}\"\naddresses = [\"10.0.0.{1...2}\"]\n\
+            nic = [{ name = \"eth0\" }]\n[[node]]\nname = \"s{3...4}\"\n";
+        let mut c = Cluster::from_toml(text).unwrap();
+        let host = |name: &str, address: &str| {
+            serde_json::json!({ "name": name, "host": name, "kernel": "", "cores": 1, "boot_id": name, "receive_buffer": "",
+                "send_buffer": "", "interfaces": [{ "name": "eth0", "address": address }] })
+        };
+        let lane = |from: usize, to: usize, rate: f64| serde_json::json!({ "from": from, "to": to, "bytes_per_s": { "value": rate, "low": rate, "high": rate, "n_eff": 9 } });
+        let hosts =
+            [host("a", "10.0.0.1"), host("b", "10.0.0.2"), host("s3:7", "10.0.0.3"), host("s4", "10.0.0.4")];
+        let lanes = [lane(0, 1, 1e9), lane(1, 0, 9e8), lane(2, 3, 1e9), lane(3, 2, 1e9)];
+        let record: NetRecord = serde_json::from_value(serde_json::json!({
+            "format": "", "id": "n1", "plimsoll_version": "", "made_at": "", "asked": NetAsked::default(), "hosts": hosts,
+            "stages": [{ "pattern": "full", "title": "", "bytes_per_s": null, "lanes": lanes, "hosts": [] }],
+            "findings": [], "sentences": [], "valid": true,
+        }))
+        .unwrap();
+        let mut remarks = Vec::new();
+        with_network(&mut c, &record, &mut remarks);
+        // By their addresses alone; of both the least.
+        let nic = &c.nodes[0].nics[0];
+        assert_eq!((nic.sends.map(|r| r.0), nic.receives.map(|r| r.0)), (Some(9e8), Some(9e8)));
+        assert_eq!(
+            remarks,
+            [
+                "s{1...2} stands for several: the least of net n1 is written",
+                "s{3...4} has no interface, or several: write sends and receives by hand"
+            ]
+        );
+        c.check().unwrap();
+    }
+
+    #[test]
     fn what_is_there_is_not_overwritten() {
         let file = std::env::temp_dir().join(format!("plimsoll-describe-{}", std::process::id()));
         std::fs::write(&file, "mine").unwrap();
-        assert!(is_free(&file).is_err() && write_new(&file, "x").is_err());
+        assert!(is_free(&file).is_err() && out_file::write_new(&file, b"x").is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
         std::fs::remove_file(&file).unwrap();
         assert!(is_free(&file).is_ok());

@@ -76,7 +76,7 @@ pub struct UpArgs {
     #[arg(long = "host", value_name = "HOST")]
     pub hosts: Vec<String>,
     /// How long machines can join with the token
-    #[arg(long, value_name = "TIME", default_value = "12h")]
+    #[arg(long, value_name = "TIME", default_value = "12h", value_parser = of_use)]
     pub token_for: Span,
     /// Use a NATS broker that is there already, and start none; several addresses of it after commas
     #[arg(long, value_name = "URL", conflicts_with_all = ["listen", "hosts", "keys"], help_heading = EXISTING)]
@@ -199,7 +199,7 @@ pub struct ManifestArgs {
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub memory: Size,
     /// How long agents can join
-    #[arg(long, value_name = "TIME", default_value = "12h")]
+    #[arg(long, value_name = "TIME", default_value = "12h", value_parser = of_use)]
     pub token_for: Span,
     /// What to measure, with --conduct: a command of plimsoll, after --
     #[arg(value_name = "COMMAND", last = true, requires = "conduct")]
@@ -253,12 +253,20 @@ pub struct TallyArgs {
     pub dir: PathBuf,
 }
 
+/// A time in which somebody can join.
+fn of_use(text: &str) -> Result<Span, String> {
+    match text.parse::<Span>() {
+        Ok(span) if span.0.is_zero() => Err("a token for no time lets nobody join; for example 30min".into()),
+        span => span.map_err(|e| e.to_string()),
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 pub struct TokenArgs {
     #[command(flatten)]
     pub fleet: NameArgs,
     /// Make a new token that holds this long; the old one opens nothing any more, and who is in stays in (not on a broker of others)
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = of_use)]
     pub token_for: Option<Span>,
 }
 

@@ -3,12 +3,12 @@
 use clap::{Args, Subcommand};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, ObjectOptions, OnThrottle, Plan, ScopeWish, Stage, Stop, TargetSpec,
+    ControllerSpec, ObjectOptions, OnThrottle, Plan, ScopeWish, SizeDist, Stage, Stop, TargetSpec,
 };
-use plimsoll_model::units::Span;
+use plimsoll_model::units::{Size, Span};
 use plimsoll_stats::probe::scope::Dimension;
 
-use super::object::{CommonArgs, EveryOpArgs, SizeArg, Work};
+use super::object::{CommonArgs, EveryOpArgs, Work};
 use crate::args::{ArgsContext, BlockArgs, BlockPattern, RunArgs};
 use crate::fault::Fault;
 use crate::fleet_use;
@@ -19,6 +19,8 @@ const HEADING: &str = "Search";
 const SHARED_BYTES: u64 = 2 << 30;
 /// So many objects at the least: that not all readers read the same one.
 const LEAST_SHARED: u64 = 16;
+/// Of objects whose size nobody asked for.
+const ANY_SIZE: Size = Size(4096);
 
 /// What is probed.
 #[derive(Debug, Clone, Subcommand)]
@@ -38,13 +40,21 @@ pub struct ObjectProbe<T: Args> {
     #[arg(long, value_name = "OP=WEIGHT,...", conflicts_with = "op", help_heading = "Operation")]
     pub mix: Option<Mix>,
     #[command(flatten)]
-    pub size: SizeArg,
+    pub size: ProbeSizeArg,
     #[command(flatten)]
     pub every: EveryOpArgs,
     #[command(flatten)]
     pub search: T,
     #[command(flatten)]
     pub common: CommonArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ProbeSizeArg {
+    /// Object size: fixed (4KiB), a range (1KiB..64KiB), weighted (4KiB=3,1MiB=1), or lognormal:64KiB:1.2:16MiB [default: 4KiB; a speedtest with
+    /// --cluster takes 64MiB, as `mc admin speedtest` does]
+    #[arg(long, short = 's', value_name = "SIZE", value_parser = values::size_dist)]
+    pub size: Option<SizeDist>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -64,6 +74,9 @@ pub trait Search: Args {
 
     /// Whether it takes several ops, one after the other.
     const SEVERAL: bool = false;
+
+    /// Of objects of a cluster that is described, where no size was asked for; else that of every command.
+    const OF_CLUSTERS: Size = ANY_SIZE;
 
     /// What of a load's own end the search leaves to the user. All else would be taken and not obeyed: it is refused.
     fn ends(&self) -> Ends;
@@ -143,12 +156,18 @@ impl<T: Search> Probed<T> {
 impl<T: Search> ObjectProbe<T> {
     /// One for each op, or one of the mix.
     fn stages(&self) -> Result<Vec<Stage>, Fault> {
+        let is_cluster = self.common.run.about.observe.cluster.is_some();
+        let size = self.size.size.clone().unwrap_or(SizeDist::Fixed(if is_cluster {
+            T::OF_CLUSTERS
+        } else {
+            ANY_SIZE
+        }));
         let works = match &self.mix {
             Some(mix) => {
                 let first = self.op.first().copied().unwrap_or(OpKind::Put);
-                vec![Work { mix: mix.0.clone(), name: "mixed".into(), ..Work::of(first, &self.size.size) }]
+                vec![Work { mix: mix.0.clone(), name: "mixed".into(), ..Work::of(first, &size) }]
             }
-            None => self.op.iter().map(|op| Work::of(*op, &self.size.size)).collect(),
+            None => self.op.iter().map(|op| Work::of(*op, &size)).collect(),
         };
         let several = works.len() > 1;
         let stage = |mut work: Work| {
@@ -325,14 +344,15 @@ Examples:
       --op put --load-points=50%,80%,95%
   # a cluster, node by node, with its servers' part in it
   plimsoll speedtest object --endpoint 'http://node{1...4}:9000' \\
-      --bucket bench --op put,get --size 64MiB --budget 10m \\
-      --observe 'node=http://node{1...4}:9100'
+      --bucket bench --op put,get --budget 10m \\
+      --observe 'node=http://node{1...4}:9100' --cluster cluster.toml
   plimsoll speedtest block /var/tmp/test.dat --size 4GiB --bs 4KiB \\
       --pattern randread,randwrite --budget 2m
 
 Of several ops one search comes after the other. Each is told with the number in flight that it takes: get reads what \
 put wrote, and what is missing is written first. An op for which the budget is too short is undetermined, with the budget \
-that would do (exit code 5). Of several endpoints `runs show` has what each did at the best concurrency.";
+that would do (exit code 5). Where cluster.toml has the rates of links or drives (`plimsoll describe cluster --ceiling RUN` puts in \
+those that were measured), each rate stands beside its part of what they let through. Of several endpoints `runs show` has what each did at the best concurrency.";
 
 #[derive(Debug, Clone, Args)]
 pub struct SpeedtestArgs {
@@ -357,6 +377,9 @@ pub struct SpeedtestArgs {
 
 impl Search for SpeedtestArgs {
     const SEVERAL: bool = true;
+
+    /// Its ceilings are in bytes: small objects would come near to none of them.
+    const OF_CLUSTERS: Size = Size(64 << 20);
 
     fn controller(&self, template: Stage, then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         Ok(ControllerSpec::Saturation {

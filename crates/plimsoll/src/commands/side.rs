@@ -123,6 +123,7 @@ fn facts(e: &Environment) -> serde_json::Value {
         kept.iter().filter_map(|k| Some((*k, d.get(*k)?.clone()))).collect::<BTreeMap<_, _>>()
     };
     let mut devices: Vec<_> = e.devices.values().map(of_device).collect();
+    devices.sort();
     devices.dedup();
     let mut servers: Vec<&String> = e.servers.values().collect();
     servers.sort();
@@ -254,6 +255,20 @@ mod tests {
             "{}",
             f.text
         );
+    }
+
+    #[test]
+    fn the_same_kinds_of_devices_under_other_names_are_no_difference() {
+        let with = |models: [&str; 3]| {
+            let mut m = run("r", 1.0, None);
+            for (name, model) in ["sda", "sdb", "sdc"].into_iter().zip(models) {
+                let facts = BTreeMap::from([("model".to_owned(), model.to_owned())]);
+                m.summary.environment.devices.insert(name.into(), facts);
+            }
+            m
+        };
+        assert_eq!(environments(&with(["A", "B", "A"]), &with(["B", "A", "A"])), None);
+        assert!(environments(&with(["A", "B", "A"]), &with(["C", "A", "A"])).is_some());
     }
 
     /// Rates by the law of the network: N links, of which the runs use this part.

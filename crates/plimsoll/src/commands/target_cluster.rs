@@ -1,5 +1,6 @@
 //! `target cluster`: real storage servers in network namespaces of this machine, until it is ended; and the commands that reach one that runs.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -20,7 +21,8 @@ Examples:
   plimsoll object get --endpoint 'http://10.213.0.{1...4}:9000' \\
       --bucket bench --create-bucket --size 64MiB \\
       --observe 'minio=http://10.213.0.{1...4}:9000' \\
-      --observe 'node=http://10.213.0.{1...4}:9100'
+      --observe 'node=http://10.213.0.{1...4}:9100' \\
+      --cluster /var/tmp/plimsoll-cluster-box/cluster.toml
   # while it runs
   plimsoll target cluster fault link:3=20mbit
   plimsoll target cluster fault link:3=good
@@ -32,6 +34,9 @@ goes when the command ends; what a killed one left goes when the next is started
 
 Credentials are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. If they are not set, new ones are created and \
 printed.
+
+What it is made of, with the rates that it is held to, is in cluster.toml of its directory: with --cluster a run knows the \
+ceilings and what redundancy makes of its bytes.
 
 Each node also serves what its host counts, as node_exporter does, at port 9100: interface and link speed, limited drives, \
 and with --cpu its processor.";
@@ -148,9 +153,11 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
         Err(plimsoll_setup::SetupError::Interrupted) => return Ok(Exit::Interrupted),
         started => started?,
     };
+    // Before it is told that it is ready: whoever reads that may want the file.
+    let described = cluster.describe()?;
     output::print(&format!("{}\n", cluster.ready(are_new).line()))?;
     if !a.quiet {
-        introduce(&spec, &cluster);
+        introduce(&spec, &cluster, &described);
     }
     while !signals::was_asked_to_stop() {
         cluster.tend(&mut |what| output::tell(format_args!("plimsoll: {what}")));
@@ -161,7 +168,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
 }
 
 /// What was made, and what to try with it.
-fn introduce(spec: &ClusterSpec, cluster: &RunningCluster) {
+fn introduce(spec: &ClusterSpec, cluster: &RunningCluster, described: &Path) {
     let parity = spec.made.parity();
     output::tell(format_args!(
         "plimsoll: MinIO, {} ({} + {parity}); Ctrl-C takes all of it down",
@@ -173,6 +180,7 @@ fn introduce(spec: &ClusterSpec, cluster: &RunningCluster) {
     }
     let ready = cluster.ready(false);
     let observe = cluster.observed().map(|o| format!("--observe '{o}'")).join(" ");
+    let observe = format!("{observe} --cluster {}", described.display());
     let named = if spec.name == "box" { String::new() } else { format!(" --name {}", spec.name) };
     output::tell(format_args!(
         "plimsoll: logs of its servers are in {}\n\

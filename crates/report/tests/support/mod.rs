@@ -518,6 +518,7 @@ pub fn limited_analysis() -> Analysis {
             verdict: "saturated".into(),
             budget_needed_s: None,
             invalid: Vec::new(),
+            ceilings: Vec::new(),
         }],
         server_comparisons: Vec::new(),
         scalings: vec![Scaling {

@@ -149,6 +149,9 @@ pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
     let (front, mounted) = (o.data.join("front"), o.data.join("mnt"));
     // Of one that was killed here.
     for place in [&mounted, &front] {
+        if !is_free_or_ours(place, &o.data)? {
+            return Err(DataDirError::Theirs(place.clone()).into());
+        }
         take_down(place).map_err(|e| step(&format!("{} cannot be unmounted", place.display()), e))?;
         make_empty(place)?;
     }
@@ -167,6 +170,9 @@ pub fn start(o: &DiskOptions) -> Result<MountedDisk, DiskError> {
         .map_err(|e| step(&format!("{} cannot be mounted", device.path.display()), e.into()))?;
     Ok(MountedDisk { queue, mounted, device: device.path.clone(), _dir: dir })
 }
+
+/// By this name FUSE's mount of ours is known in the table of mounts.
+const SOURCE: &str = "plimsoll-disk";
 
 fn check(o: &DiskOptions) -> Result<(), DiskError> {
     if !rustix::process::geteuid().is_root() {
@@ -233,7 +239,7 @@ fn serve(queue: &Arc<DiskQueue>, front: &Path, o: &DiskOptions) -> Result<File, 
     let fuse = fuse.map_err(|e| step("/dev/fuse cannot be opened", e))?;
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", fuse.as_raw_fd());
     let options = std::ffi::CString::new(options).expect("no zero is in it");
-    mount("plimsoll-disk", front, "fuse", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())
+    mount(SOURCE, front, "fuse", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())
         .map_err(|e| step("FUSE cannot be mounted", e.into()))?;
     let disk = DiskFile { queue: Arc::clone(queue), size_bytes: o.size_bytes, is_direct: !o.is_cached };
     let session = Session::from_fd(disk, OwnedFd::from(fuse), SessionACL::All, Config::default())
@@ -246,6 +252,43 @@ fn serve(queue: &Arc<DiskQueue>, front: &Path, o: &DiskOptions) -> Result<File, 
     begun.map_err(|e| step("no thread can be started", e))?;
     let file = OpenOptions::new().read(true).write(true).open(front.join(NAME));
     file.map_err(|e| step("the FUSE file cannot be opened", e))
+}
+
+/// Whether nothing is mounted there, or what a server of this kind mounts: FUSE by its name, or a loop device on its file.
+fn is_free_or_ours(place: &Path, data: &Path) -> Result<bool, DiskError> {
+    let asked = |e| step(&format!("what is mounted at {} cannot be told", place.display()), e);
+    let Some(mount) = mount_id(place).map_err(asked)? else { return Ok(true) };
+    if mount_id(data).map_err(asked)? == Some(mount.clone()) {
+        return Ok(true);
+    }
+    let table = fs::read_to_string("/proc/self/mountinfo").map_err(asked)?;
+    let line = table.lines().find(|l| l.split(' ').next() == Some(mount.as_str()));
+    let mut what = line.and_then(|l| l.split_once(" - ")).map_or("", |(_, what)| what).split(' ');
+    Ok(match (what.next(), what.next()) {
+        (Some("fuse"), Some(SOURCE)) => true,
+        (Some("ext4"), Some(device)) => {
+            let number = device.strip_prefix("/dev/loop").filter(|n| n.parse::<u32>().is_ok());
+            let behind = number.map(|n| format!("/sys/block/loop{n}/loop/backing_file"));
+            let behind = behind.and_then(|f| fs::read_to_string(f).ok()).unwrap_or_default();
+            // The FUSE file system is hidden by then, so that the path is the one inside it.
+            behind.trim_end() == format!("/{NAME}")
+        }
+        _ => false,
+    })
+}
+
+/// Number of the mount in which a directory is; `None` where there is no such directory (a link is none). The file system itself is
+/// not asked: one whose server was killed does not answer.
+fn mount_id(dir: &Path) -> io::Result<Option<String>> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = match rustix::fs::open(dir, flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        fd => fd?,
+    };
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
+    let id = told.lines().find_map(|l| l.strip_prefix("mnt_id:"));
+    id.map(|id| Some(id.trim().to_owned())).ok_or_else(|| io::Error::other("the kernel does not tell"))
 }
 
 /// Unmounts what is there, at once where nobody uses it. Nothing there is fine.
@@ -319,6 +362,28 @@ mod tests {
             drop(start(&o).unwrap());
         }
         assert!(fs::read(o.data.join("disk.raw")).unwrap() == b"raw");
+    }
+
+    #[test]
+    fn what_others_mounted_at_a_name_of_ours_stays_mounted() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let o = options(dir.path(), "vultr-nvme");
+        drop(DataDir::claim(&o.data, DATA_FORMAT).unwrap());
+        for name in ["mnt", "front"] {
+            let place = o.data.join(name);
+            fs::create_dir(&place).unwrap();
+            mount("theirs", &place, "tmpfs", MountFlags::empty(), None).unwrap();
+            let told = start(&o).map(drop).unwrap_err().to_string();
+            let id = mount_id(&place).unwrap();
+            // Before anything can fail: a mount outlives the test.
+            let is_there = unmount(&place, UnmountFlags::empty()).is_ok();
+            assert!(is_there && id.is_some(), "{name}");
+            assert!(told.contains(name) && told.contains("was not made by this server"), "{told}");
+            fs::remove_dir(&place).unwrap();
+        }
     }
 
     /// Where it can be mounted (root, with FUSE and loop devices), what is written through it comes back, in any order of requests.

@@ -14,6 +14,8 @@ pub(crate) enum StoreError {
     BucketExists,
     #[error("the bucket is not empty")]
     BucketNotEmpty,
+    #[error("the bucket's directory holds {}, which this server did not put there: move it away first", .0.display())]
+    Holds(std::path::PathBuf),
     #[error("a precondition does not hold")]
     Precondition,
     #[error("{1}")]
@@ -39,7 +41,7 @@ impl From<StoreError> for S3Error {
             StoreError::NoSuchKey => S3ErrorCode::NoSuchKey,
             StoreError::NoSuchUpload => S3ErrorCode::NoSuchUpload,
             StoreError::BucketExists => S3ErrorCode::BucketAlreadyOwnedByYou,
-            StoreError::BucketNotEmpty => S3ErrorCode::BucketNotEmpty,
+            StoreError::BucketNotEmpty | StoreError::Holds(_) => S3ErrorCode::BucketNotEmpty,
             StoreError::Precondition => S3ErrorCode::PreconditionFailed,
             StoreError::Invalid(code, _) => code.clone(),
             StoreError::Damaged(_) | StoreError::DataDir(_) => S3ErrorCode::InternalError,

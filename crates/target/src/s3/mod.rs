@@ -11,6 +11,7 @@ mod front;
 mod index;
 mod multipart;
 mod object;
+mod own;
 mod paced;
 mod server;
 mod socket;

@@ -118,8 +118,11 @@ pub(crate) fn parts(bucket: &Bucket, id: &str) -> Result<Vec<(i32, Meta)>, Store
 
 pub(crate) fn abort(store: &Store, bucket: &Bucket, id: &str, key: &str) -> Result<(), StoreError> {
     find(bucket, id, key)?;
-    let tmp = store.tmp_path();
-    fs::rename(dir_of(bucket, id)?, &tmp)?;
+    let (dir, tmp) = (dir_of(bucket, id)?, store.tmp_path());
+    if let Some(theirs) = super::own::strange_in_upload(&dir)? {
+        return Err(StoreError::Holds(theirs));
+    }
+    fs::rename(dir, &tmp)?;
     store.sync_dir(&bucket.dir.join("uploads"))?;
     fs::remove_dir_all(&tmp)?;
     Ok(())

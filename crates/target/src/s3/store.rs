@@ -7,6 +7,7 @@
 use super::error::StoreError;
 use super::index::{Entry, Index, Page, PageRequest, page};
 use super::object::{self, Meta, Opened, Writer};
+use super::own;
 use crate::data_dir::{DataDir, DataDirError};
 use s3s::checksum::ChecksumHasher;
 use s3s::crypto::{Checksum as _, Sha256};
@@ -103,7 +104,7 @@ impl Store {
     pub fn open(root: &Path, sync: bool) -> Result<Store, StoreError> {
         let dir = DataDir::claim(root, DATA_FORMAT)?;
         clear(&root.join("tmp"))?;
-        fs::create_dir_all(root.join("buckets"))?;
+        make_dir(&root.join("buckets"))?;
         let mut store = Store {
             root: root.to_owned(),
             sync,
@@ -124,7 +125,7 @@ impl Store {
     }
 
     pub fn tmp_path(&self) -> PathBuf {
-        self.root.join("tmp").join(self.next_tmp.fetch_add(1, Ordering::Relaxed).to_string())
+        self.root.join("tmp").join(own::passing_name(self.next_tmp.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// A new object on its way.
@@ -169,6 +170,9 @@ impl Store {
         let mut state = write(&bucket.state);
         if !state.index.is_empty() {
             return Err(StoreError::BucketNotEmpty);
+        }
+        if let Some(theirs) = own::strange_in_bucket(&bucket.dir)? {
+            return Err(StoreError::Holds(theirs));
         }
         let tmp = self.tmp_path();
         fs::rename(&bucket.dir, &tmp)?;
@@ -254,28 +258,34 @@ impl Store {
     }
 }
 
-/// Makes `tmp/`, or removes from it what a killed server left: each has a number for a name. What has another is somebody's.
+/// Makes `tmp/`, or removes from it what a killed server left. What else is in it is somebody's.
 fn clear(tmp: &Path) -> Result<(), StoreError> {
-    match fs::create_dir(tmp) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return Ok(made?),
+    if !make_dir(tmp)? {
+        return Ok(());
     }
-    let theirs = |path: PathBuf| StoreError::DataDir(DataDirError::Theirs(path));
-    if !fs::symlink_metadata(tmp)?.is_dir() {
-        return Err(theirs(tmp.to_owned()));
+    if let Some(theirs) = own::strange_in_passing(tmp)? {
+        return Err(StoreError::DataDir(DataDirError::Theirs(theirs)));
     }
-    let entries: Vec<fs::DirEntry> = fs::read_dir(tmp)?.collect::<Result<_, _>>()?;
-    let is_ours = |e: &&fs::DirEntry| e.file_name().to_str().is_some_and(|n| n.parse::<u64>().is_ok());
-    if let Some(other) = entries.iter().find(|e| !is_ours(e)) {
-        return Err(theirs(other.path()));
-    }
-    for entry in entries {
+    for entry in fs::read_dir(tmp)? {
+        let entry = entry?;
         match entry.file_type()?.is_dir() {
             true => fs::remove_dir_all(entry.path())?,
             false => fs::remove_file(entry.path())?,
         }
     }
     Ok(())
+}
+
+/// Whether the directory was there already. A link to one is somebody's.
+fn make_dir(path: &Path) -> Result<bool, StoreError> {
+    match fs::create_dir(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return Ok(made.map(|()| false)?),
+    }
+    match fs::symlink_metadata(path)?.is_dir() {
+        true => Ok(true),
+        false => Err(StoreError::DataDir(DataDirError::Theirs(path.to_owned()))),
+    }
 }
 
 impl Bucket {
@@ -397,7 +407,8 @@ mod tests {
         let (data, theirs) = (dir.path().join("data"), dir.path().join("theirs"));
         drop(Store::open(&data, false).unwrap());
         let precious = data.join("tmp/notes.txt");
-        fs::write(data.join("tmp/7"), b"of a writer that was killed").unwrap();
+        let passing = own::passing_name(7);
+        fs::write(data.join("tmp").join(&passing), b"of a writer that was killed").unwrap();
         fs::write(&precious, b"precious").unwrap();
         let told = Store::open(&data, false).unwrap_err().to_string();
         assert!(told.contains("notes.txt") && told.contains("was not made by this server"), "{told}");
@@ -405,7 +416,43 @@ mod tests {
         fs::rename(data.join("tmp"), &theirs).unwrap();
         fs::remove_file(theirs.join("notes.txt")).unwrap();
         std::os::unix::fs::symlink(&theirs, data.join("tmp")).unwrap();
-        assert!(Store::open(&data, false).is_err() && theirs.join("7").exists());
+        assert!(Store::open(&data, false).is_err() && theirs.join(&passing).exists());
+    }
+
+    /// Each of these was taken for the server's own once: by a number for a name, or by the bucket that it was in.
+    #[test]
+    fn what_others_put_beside_what_is_ours_is_refused_by_name_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let leave = |place: &str| {
+            let at = data.join(place);
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(&at, b"precious").unwrap();
+            at
+        };
+        {
+            let store = Store::open(&data, false).unwrap();
+            store.create_bucket("bkt").unwrap();
+        }
+        let dirs = [format!("tmp/{}/uploads/notes", own::passing_name(3)), "tmp/2024/taxes.txt".into()];
+        for place in dirs {
+            let at = leave(&place);
+            let told = Store::open(&data, false).unwrap_err().to_string();
+            assert!(told.contains("was not made by this server"), "{told}");
+            assert_eq!(fs::read(&at).unwrap(), b"precious");
+            fs::remove_dir_all(data.join("tmp")).unwrap();
+        }
+        let store = Store::open(&data, false).unwrap();
+        for place in ["notes", "objects/notes", "objects/ab/notes", "uploads/notes", "uploads/ab/part-00001"]
+        {
+            let at = leave(&format!("buckets/bkt/{place}"));
+            let told = store.delete_bucket("bkt").unwrap_err();
+            assert!(matches!(told, StoreError::Holds(_)), "{place}: {told}");
+            assert_eq!(fs::read(&at).unwrap(), b"precious", "{place}");
+            fs::remove_file(&at).unwrap();
+        }
+        fs::remove_dir(data.join("buckets/bkt/uploads/ab")).unwrap();
+        store.delete_bucket("bkt").unwrap();
     }
 
     #[test]
