@@ -110,7 +110,7 @@ function more<T>(list: T[], came: T[] | undefined): T[] {
   return [...list, ...came];
 }
 
-const REPLACED = ["summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps", "seal"] as const satisfies readonly (keyof Replaced)[];
+const REPLACED = ["summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps", "seal", "servers"] as const satisfies readonly (keyof Replaced)[];
 
 function changedRun(run: Run, m: Exclude<Append, { kind: "run" }>): Run {
   switch (m.kind) {

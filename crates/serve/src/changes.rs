@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 /// What a newer summary replaces as a whole: all of a run that has no message of its own. `web/src/state.ts` has the same list.
-const REPLACED: [&str; 14] = [
+const REPLACED: [&str; 15] = [
     "summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis",
-    "stages", "spectra", "gaps", "seal",
+    "stages", "spectra", "gaps", "seal", "servers",
 ];
 const COLUMNS: [&str; 8] =
     ["ops_per_s", "bytes_per_s", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "ttfb_p50_ns"];
@@ -34,7 +34,8 @@ pub fn changes(old: &Value, new: &Value) -> Vec<Value> {
         out.push(json!({ "kind": "points", "run": id, "series": series, "resources": samples }));
     }
     let changed = REPLACED.iter().filter(|n| before[**n] != after[**n]);
-    let set: Map<String, Value> = changed.map(|n| ((*n).to_owned(), after[*n].clone())).collect();
+    let set: Map<String, Value> =
+        changed.filter_map(|n| Some(((*n).to_owned(), after.get(*n)?.clone()))).collect();
     if !set.is_empty() {
         out.push(json!({ "kind": "summary", "run": id, "set": set }));
     }
@@ -114,6 +115,26 @@ mod tests {
             }],
             "resources": [{ "role": "client", "host": "h", "group": "cpu", "name": "busy", "t": rates, "v": rates }],
         }] })
+    }
+
+    /// What the page is made of is replaced, or has a message of its own; and the page replaces what it is sent.
+    #[test]
+    fn no_part_of_a_run_is_forgotten() {
+        let report = plimsoll_report::RunReport::of(plimsoll_model::RunSummary::default());
+        let page = plimsoll_report::page::page(&[report], plimsoll_report::Layout::default());
+        let page = serde_json::to_value(page).unwrap();
+        let own = ["series", "resources", "end", "live", "now"];
+        let forgotten: Vec<&String> = page["runs"][0]
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|k| !REPLACED.contains(&k.as_str()) && !own.contains(&k.as_str()))
+            .collect();
+        assert!(forgotten.is_empty(), "{forgotten:?}");
+        let state = include_str!("../../../web/src/state.ts");
+        let list = state.split_once("const REPLACED = [").unwrap().1.split_once(']').unwrap().0;
+        let list: Vec<&str> = list.split(',').map(|n| n.trim().trim_matches('"')).collect();
+        assert_eq!(list, REPLACED);
     }
 
     #[test]
