@@ -53,6 +53,8 @@ packages_for_tests() {
   apt_for prometheus-node-exporter prometheus-node-exporter
   has nats-server || NEW_BROKER=yes
   apt_for nats-server nats-server
+  has prometheus || NEW_PROMETHEUS=yes
+  apt_for prometheus prometheus
   has sshd || NEW_SSHD=yes
   apt_for sshd openssh-server
   apt_for ssh openssh-client
@@ -93,7 +95,7 @@ apt_install() {
 no_open_services() {
   local service
   [ -d /run/systemd/system ] || return 0
-  for service in ${NEW_BROKER:+nats-server} ${NEW_EXPORTER:+prometheus-node-exporter} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge} ${NEW_INFLUX:+influxdb}; do
+  for service in ${NEW_BROKER:+nats-server} ${NEW_PROMETHEUS:+prometheus} ${NEW_EXPORTER:+prometheus-node-exporter} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge} ${NEW_INFLUX:+influxdb}; do
     as_root systemctl disable --now "$service" >&2 || say "$service runs as a service; nothing here needs that"
   done
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-use crate::args::{AboutArgs, FleetArgs, IdentityArgs, OutputArgs};
+use crate::args::{AboutArgs, FleetArgs, IdentityArgs, LiveArgs, OutputArgs};
 use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::audit::AuditCommand;
 use crate::commands::block::BlockCommand;
@@ -31,6 +31,7 @@ use crate::commands::replicate::ReplicateCommand;
 use crate::commands::runs::{
     AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
+use crate::commands::serve::ServeCommand;
 use crate::commands::shell::{CompletionsCommand, ManCommand};
 use crate::commands::target::TargetCommand;
 
@@ -80,6 +81,8 @@ pub struct Cli {
     #[command(flatten)]
     pub fleet: FleetArgs,
     #[command(flatten)]
+    pub live: LiveArgs,
+    #[command(flatten)]
     pub identity: IdentityArgs,
 }
 
@@ -128,6 +131,8 @@ pub enum Command {
     /// List, show or remove runs
     #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),
+    /// Show runs in a browser: the list, each report, and what goes on now
+    Serve(ServeCommand),
     /// Record an event on the time axis of a run, during the run or later
     Mark(MarkCommand),
     /// Remove what a run left in storage

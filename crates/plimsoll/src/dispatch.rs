@@ -6,14 +6,15 @@ use crate::commands::plan_file::RunCommand;
 use crate::commands::{
     agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, config, cost, cycle, describe,
     fleet_exec, help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec,
-    shell, suites, target_exec,
+    serve, shell, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{note_identity, planned, resume};
-use crate::{detach, fleet_use};
+use crate::{detach, fleet_use, live};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
+    live::note(&cli.live, &cli.command)?;
     note_identity(cli.identity);
     if let Some(exit) = detach::part()? {
         return Ok(exit);
@@ -43,6 +44,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Report(c) => runs_exec::report(c),
         Command::Import(c) => import_exec::import(c),
         Command::Runs(c) => runs_exec::runs(c),
+        Command::Serve(c) => serve::serve(c),
         Command::Mark(c) => mark::mark(c),
         Command::Cleanup(c) => runs_exec::cleanup(c),
         Command::Analyze(c) => runs_exec::analyze(c),

@@ -13,6 +13,7 @@ mod fleet_use;
 mod guessed;
 mod hand_out;
 mod launch;
+mod live;
 mod measure;
 mod out_file;
 mod output;

@@ -12,7 +12,7 @@ use crate::args::{IdentityArgs, OutputArgs};
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
 use crate::{
-    ceiling, defaults, detach, dry_run, fleet_use, hand_out, out_file, output, rerun, runs_dir, signals,
+    ceiling, defaults, detach, dry_run, fleet_use, hand_out, live, out_file, output, rerun, runs_dir, signals,
 };
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
@@ -119,11 +119,14 @@ fn watched(
     work: impl FnOnce(&mut dyn FnMut(Event)) -> Result<Finished, RunError>,
 ) -> Result<Finished, Fault> {
     signals::install(signals::ProcessRole::Run);
+    live::begin(out.runs_dir.as_deref())?;
     let result = work(&mut |event| {
         detach::saw(&event);
         progress.show(&event);
+        live::saw(&event);
     });
     progress.finish();
+    live::ended();
     let finished = result?;
     for left in &finished.left {
         output::tell(format_args!(

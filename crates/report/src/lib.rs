@@ -43,13 +43,13 @@ mod verdict;
 pub use cost::{cost_csv, cost_markdown, cost_terminal};
 pub use csv::csv;
 pub use group::{Group, GroupKey, groups};
-pub use html::{HTML_IS_INTERACTIVE, html};
+pub use html::{HTML_IS_INTERACTIVE, LivePlace, html, html_live, page_scripts};
 pub use layout::Layout;
 pub use markdown::markdown;
 pub use net::{net_json, net_markdown, net_result, net_terminal, status as net_status};
 pub use net_page::net_html;
 pub use outside::cleaned;
-pub use run::{ReportError, RunReport, SealMark, read};
+pub use run::{ReportError, RunReport, SealMark, read, read_as_judged};
 pub use several::SideBySide;
 pub use terminal::{Style, findings, terminal};
 

@@ -54,6 +54,7 @@ mod runs_export;
 pub mod runs_filter;
 mod runs_list;
 pub mod scale_exec;
+pub mod serve;
 mod several;
 pub mod shell;
 mod side;

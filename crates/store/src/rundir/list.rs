@@ -57,6 +57,12 @@ pub fn list(root: &Path) -> Result<Vec<RunEntry>, StoreError> {
     Ok(list_dirs(root)?.iter().map(RunEntry::of).collect())
 }
 
+/// So many of them, the newest first, after `skip` newer ones; and how many there are in all. Only those that are given are read.
+pub fn newest(root: &Path, skip: usize, most: usize) -> Result<(Vec<RunEntry>, usize), StoreError> {
+    let dirs = list_dirs(root)?;
+    Ok((dirs.iter().rev().skip(skip).take(most).map(RunEntry::of).collect(), dirs.len()))
+}
+
 impl RunEntry {
     /// Reads what one run says of itself.
     pub fn of(run: &RunDir) -> Self {
