@@ -217,6 +217,18 @@ export interface Run {
   seal: { files: number; bytes: number; xxh3: string } | null;
   /** The run goes on: what is said of it is said so far. Absent in a report. */
   live?: boolean;
+  /** Where it is, while it goes on. */
+  now?: Now;
+}
+
+/** Rates, ops in flight and busy share of the last second on record; latencies and outcomes of the stage so far. Null: not known yet. */
+export interface Now {
+  phase: string; stage: string; stage_number: number; elapsed_s: number; remaining_s: number | null;
+  ops_per_s: number | null; bytes_per_s: number | null; in_flight: number | null; busy_fraction: number | null;
+  p50_ns: number | null; p99_ns: number | null; p999_ns: number | null; outcomes: Record<string, number>;
+  /** What the figures lack, a sentence each. */
+  missing: string[];
+  doing: string | null; other_agents: string | null;
 }
 
 export interface Group {
@@ -240,7 +252,7 @@ export type SeriesPart = Series & { at: number };
 export type ResourcePart = Resource & { at: number };
 
 /** What a newer summary may replace: everything of a run that has no message of its own. */
-export type Replaced = Partial<Omit<Run, "series" | "resources" | "end" | "live">>;
+export type Replaced = Partial<Omit<Run, "series" | "resources" | "end" | "live" | "now">>;
 
 /** The whole state. `feed` names the numbering: it is another where the numbers began anew. */
 export interface Hello { kind: "hello"; seq: number; feed: string; page: Page }
@@ -249,6 +261,7 @@ export type Append = { seq: number } & (
   | { kind: "points"; run: string; series?: SeriesPart[]; resources?: ResourcePart[] }
   | { kind: "said"; run: string; findings?: Finding[]; claims?: Claim[]; events?: Remark[] }
   | { kind: "summary"; run: string; set: Replaced }
+  | { kind: "now"; run: string; now: Now }
   /** A run that is new, or replaced as a whole; what it changes beside the others comes along. */
   | { kind: "run"; run: Run; by?: string[]; groups?: Group[]; together?: SideBySide }
   /** How a run ended; of no run: nothing more will come. */

@@ -1,4 +1,5 @@
 // Brings feed, state and view together: every message changes the state, and the state is shown.
+import { connect } from "./connection";
 import { askAgain, embedded, FeedError, pushed, upToHere, type Message, type Unread } from "./feed";
 import { h } from "./dom";
 import { apply, START, trouble, type State } from "./state";
@@ -77,3 +78,4 @@ pushed((e) => {
 // The first state at once, not with the next frame: nobody should see the page empty.
 show();
 openTarget();
+connect();

@@ -14,6 +14,7 @@ import { kindOf } from "./kinds";
 import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswers, saturationCharts, saturationTable, scalingCharts, scalingTable } from "./limits";
 import { picture, pictured } from "./picture";
 import { searchTable } from "./searches";
+import { nowSection } from "./now";
 import { backgroundTable, ceilings, flow, ofServers, panels as serverPanels, trafficTable } from "./servers";
 import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
 import { picked, table, tableElement, type Table } from "./table";
@@ -29,6 +30,8 @@ const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "In
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
+  // A run that goes on and has measured nothing yet is neither.
+  if (run.live && run.summary.workloads.length === 0) return badgeOf("fair", run.status);
   // Sound runs that tell no difference are no answer: a tick alone would say more than is known.
   const open = kindOf(run) === "compare" ? openAnswers(run.analysis.comparisons) : "";
   const kind = !run.summary.answered ? "bad" : run.status === "VALID" && !open ? "good" : "fair";
@@ -375,7 +378,7 @@ const axis = (run: Run): readonly unknown[] => [run.stages, run.analysis.holds];
 export function runSections(run: Run): Section[] {
   const { summary: s, analysis: a } = run;
   return [
-    firstPicture(run), results(run),
+    ...(run.live && run.now ? [nowSection(run)] : []), firstPicture(run), results(run),
     servers(run), limits(run), loadAndScale(run), validity(run),
     { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },

@@ -110,7 +110,7 @@ function more<T>(list: T[], came: T[] | undefined): T[] {
   return [...list, ...came];
 }
 
-const REPLACED = ["summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps", "seal"] as const satisfies readonly (keyof Replaced)[];
+const REPLACED = ["summary", "status", "verdict", "glance", "labels", "spoiled", "sweep", "block", "plan", "analysis", "stages", "spectra", "gaps", "seal", "servers"] as const satisfies readonly (keyof Replaced)[];
 
 function changedRun(run: Run, m: Exclude<Append, { kind: "run" }>): Run {
   switch (m.kind) {
@@ -128,6 +128,7 @@ function changedRun(run: Run, m: Exclude<Append, { kind: "run" }>): Run {
       if (m.set.summary && m.set.summary.id !== idOf(run)) throw new Refused(`a summary of ${m.set.summary.id} came for ${idOf(run)}`);
       return { ...run, ...Object.fromEntries(REPLACED.filter((n) => m.set[n] !== undefined).map((n) => [n, m.set[n]])) };
     }
+    case "now": return { ...run, now: m.now };
     case "end": return { ...run, live: false, end: m.end };
   }
 }
@@ -155,7 +156,7 @@ function greeted(state: State, m: Hello): State {
   return { ...state, page: sharedPage(state.page, checkPage(m.page)), feed: m.feed, seq: m.seq, resync: false, over: null, troubles: [] };
 }
 
-const KINDS = new Set<string>(["points", "said", "summary", "run", "end"] satisfies Append["kind"][]);
+const KINDS = new Set<string>(["points", "said", "summary", "now", "run", "end"] satisfies Append["kind"][]);
 
 function appended(state: State, m: Append | Unread): State {
   if (m.seq <= state.seq && state.page) return state;

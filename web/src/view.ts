@@ -1,4 +1,5 @@
 // Puts the page together, and keeps it up to date: each run's sections by the run's id and the section's.
+import { isLive } from "./connection";
 import { h } from "./dom";
 import type { Page, Run } from "./feed";
 import { Keyed, unfold, type Item } from "./keyed";
@@ -134,7 +135,8 @@ export class View {
     const put = (e: Element, text: string) => { if (e.textContent !== text) e.textContent = text; };
     put(this.#title, title);
     put(this.#id, one && one.summary.id !== title ? one.summary.id : "");
-    put(this.#footer.firstElementChild!, `Made by Plimsoll ${page.made_by}. This file holds everything it shows and asks the network for nothing.`);
+    const whence = isLive() ? "It is fed by the server that it came from; `plimsoll report` makes a file of the run." : "This file holds everything it shows and asks the network for nothing.";
+    put(this.#footer.firstElementChild!, `Made by Plimsoll ${page.made_by}. ${whence}`);
     if (document.title !== `${title} - Plimsoll`) document.title = `${title} - Plimsoll`;
   }
 

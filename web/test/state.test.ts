@@ -121,6 +121,22 @@ function story(seed: number): { messages: Message[]; whole: Page } {
 }
 
 describe("the state of the page", () => {
+  it("has where a run is for as long as it goes on, and nothing of it in the result", () => {
+    const whole = run(randomOf(5), "one");
+    const now = (n: number) => ({ phase: "measuring", stage_number: 1, outcomes: { ok: n }, missing: [] }) as unknown as NonNullable<Run["now"]>;
+    let state = feed([hello(page([{ ...whole, live: true, now: now(1) }]))]);
+    const before = state.page!.runs[0]!;
+    state = apply(state, { kind: "now", seq: 1, run: "one", now: now(2) });
+    const after = state.page!.runs[0]!;
+    expect(after.now).toEqual(now(2));
+    expect(after.series, "what it leaves as it was stays what it is").toBe(before.series);
+    expect(apply(state, { kind: "now", seq: 2, run: "one", now: now(2) }).page, "told again it is the same").toBe(state.page);
+    state = apply(state, { kind: "run", seq: 2, run: { ...whole, end: "done" } });
+    state = apply(state, { kind: "end", seq: 3, run: null, end: "over" });
+    expect(state.page!.runs[0]).toEqual({ ...whole, end: "done" });
+    expect(state).toMatchObject({ over: "over", errors: 0, ignored: 0, resync: false });
+  });
+
   it("is the same whether appends came one by one or all was told at once", () => {
     for (const seed of SEEDS) {
       const { messages, whole } = story(seed);

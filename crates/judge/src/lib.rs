@@ -206,6 +206,7 @@ pub fn judge(
     claims::bind_to_counters(&mut summary);
     let size_models = cells::models(data, &lines, &summary);
     cells::drop_what_a_cap_explains(&mut summary.findings, &summary.workloads, &size_models);
+    servers::drop_what_a_ceiling_explains(&mut summary);
     // A promise that cannot be read was refused before the run began.
     search::mark_void(&mut saturations, &summary.findings, &data.plan);
     let promised = search::of_the_best(&summary, &lines, &saturations);
@@ -352,6 +353,10 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
     out.extend(roll::findings(data, totals));
     out.extend(data.environment.findings.iter().cloned());
     match data.end.as_deref() {
+        None if data.running => {
+            let text = "The run goes on: this is what can be said so far.";
+            out.push(Finding::new("F34", "so_far", Level::Info, text));
+        }
         None => {
             let text = "The run was killed before its end; these figures cover what had been recorded. To continue \
                         it: plimsoll run --resume RUN.";
@@ -383,7 +388,9 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
         }
     }
     for s in data.stages.iter().filter(|s| s.void.is_none() && !cells::is_pilot(data, s)) {
-        if totals.iter().all(|t| t.window.stage != s.index) {
+        // One that has not ended may still get there.
+        let goes_on = data.running && s.end_ns.is_none();
+        if !goes_on && totals.iter().all(|t| t.window.stage != s.index) {
             if let Some(lost) = roll::all_lost(s) {
                 out.push(lost);
                 continue;

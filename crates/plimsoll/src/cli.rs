@@ -3,13 +3,14 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-use crate::args::{AboutArgs, FleetArgs, IdentityArgs, OutputArgs};
+use crate::args::{AboutArgs, FleetArgs, IdentityArgs, LiveArgs, OutputArgs};
 use crate::commands::agent::{AGENT_EXAMPLES, AgentCommand};
 use crate::commands::audit::AuditCommand;
 use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
 use crate::commands::check::CheckCommand;
+use crate::commands::config::{CONFIG_EXAMPLES, ConfigCommand};
 use crate::commands::cost::CostCommand;
 use crate::commands::describe::DescribeCommand;
 use crate::commands::drive::DriveCommand;
@@ -30,6 +31,7 @@ use crate::commands::replicate::ReplicateCommand;
 use crate::commands::runs::{
     AnalyzeCommand, CleanupCommand, CompareCommand, RUNS_EXAMPLES, ReportCommand, RunsCommand, ScaleCommand,
 };
+use crate::commands::serve::ServeCommand;
 use crate::commands::shell::{CompletionsCommand, ManCommand};
 use crate::commands::target::TargetCommand;
 
@@ -79,6 +81,8 @@ pub struct Cli {
     #[command(flatten)]
     pub fleet: FleetArgs,
     #[command(flatten)]
+    pub live: LiveArgs,
+    #[command(flatten)]
     pub identity: IdentityArgs,
 }
 
@@ -127,6 +131,8 @@ pub enum Command {
     /// List, show or remove runs
     #[command(subcommand, after_help = RUNS_EXAMPLES)]
     Runs(RunsCommand),
+    /// Show runs in a browser: the list, each report, and what goes on now
+    Serve(ServeCommand),
     /// Record an event on the time axis of a run, during the run or later
     Mark(MarkCommand),
     /// Remove what a run left in storage
@@ -153,6 +159,9 @@ pub enum Command {
     /// Generate load on this machine when the fleet's conductor says so
     #[command(after_help = AGENT_EXAMPLES)]
     Agent(AgentCommand),
+    /// Show the defaults of flags from your own file
+    #[command(subcommand, after_help = CONFIG_EXAMPLES)]
+    Config(ConfigCommand),
     /// Print what a shell needs to complete commands and flags
     Completions(CompletionsCommand),
     /// Print a man page, or write all of them

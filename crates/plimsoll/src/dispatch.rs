@@ -4,16 +4,17 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, cost, cycle, describe, fleet_exec,
-    help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, shell, suites,
-    target_exec,
+    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, config, cost, cycle, describe,
+    fleet_exec, help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec,
+    serve, shell, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{note_identity, planned, resume};
-use crate::{detach, fleet_use};
+use crate::{detach, fleet_use, live};
 
 pub fn dispatch(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
     fleet_use::note(&cli.fleet, &cli.command)?;
+    live::note(&cli.live, &cli.command)?;
     note_identity(cli.identity);
     if let Some(exit) = detach::part()? {
         return Ok(exit);
@@ -43,6 +44,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Report(c) => runs_exec::report(c),
         Command::Import(c) => import_exec::import(c),
         Command::Runs(c) => runs_exec::runs(c),
+        Command::Serve(c) => serve::serve(c),
         Command::Mark(c) => mark::mark(c),
         Command::Cleanup(c) => runs_exec::cleanup(c),
         Command::Analyze(c) => runs_exec::analyze(c),
@@ -54,6 +56,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Target(c) => target_exec::target(c),
         Command::Fleet(c) => fleet_exec::fleet(c, cli.fleet.agents.as_ref()),
         Command::Agent(c) => agent_exec::agent(c),
+        Command::Config(c) => config::config(c),
         Command::Completions(c) => shell::completions(c),
         Command::Man(c) => shell::man(c),
         Command::Help(c) => help::help(c),

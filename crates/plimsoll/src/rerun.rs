@@ -6,7 +6,8 @@ use plimsoll_model::plan::TargetSpec;
 /// `typed` without the program's name; the seed and an endpoint from the environment are added.
 pub fn command(typed: &[String], plan: &Plan) -> String {
     let mut words: Vec<String> = vec!["plimsoll".into()];
-    words.extend(typed.iter().map(|w| quoted(w)));
+    // Who looked on is no part of the measurement.
+    words.extend(typed.iter().filter(|w| !w.starts_with("--live")).map(|w| quoted(w)));
     let given = |flag: &str| typed.iter().any(|w| w == flag || w.starts_with(&format!("{flag}=")));
     let from_plan = typed.first().is_some_and(|w| w == "run");
     // What it reads is the baseline's, and the order of reads is nobody's choice.

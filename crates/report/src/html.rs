@@ -18,15 +18,64 @@ pub const HTML_IS_INTERACTIVE: bool = cfg!(plimsoll_web);
 /// The report of one or several runs.
 pub fn html(runs: &[RunReport], layout: Layout<'_>) -> Result<String, ReportError> {
     let json = serde_json::to_string(&page::page(runs, layout))?;
+    let still = printable(&plain(runs, layout), false).into_owned();
+    Ok(put_together(TEMPLATE, &json, &layout.title_of(runs), &still))
+}
+
+/// Where a live page hears of its run.
+#[derive(Debug, Clone, Copy)]
+pub struct LivePlace<'a> {
+    /// Path of the run on its server: its events are below it.
+    pub path: &'a str,
+    /// What proves that a request to stop the run comes from this page; `None`: nobody can stop it from here.
+    pub stop_token: Option<&'a str>,
+}
+
+/// The page of a run that goes on, as its server gives it: the state so far (`plimsoll.page/1`, as JSON), and where more comes from. It is
+/// the report's page, but for the policy that forbids it the network: its server sends one that allows that server.
+pub fn html_live(page: &serde_json::Value, title: &str, place: LivePlace<'_>) -> String {
+    let (before, after) = without_policy(TEMPLATE);
+    let mut head = format!("<meta name=\"plimsoll-live\" content=\"{}\">", escape(place.path));
+    if let Some(token) = place.stop_token {
+        head.push_str(&format!("\n<meta name=\"plimsoll-stop\" content=\"{}\">", escape(token)));
+    }
+    let template = format!("{before}{head}{after}");
+    let still = "<p>The page of a run that goes on needs a browser that runs scripts.</p>";
+    put_together(&template, &page.to_string(), title, still)
+}
+
+/// The scripts that stand in the page, for whoever sends a policy by which no other script runs.
+pub fn page_scripts() -> Vec<&'static str> {
+    let mut found = Vec::new();
+    let mut rest = TEMPLATE;
+    while let Some((_, from)) = rest.split_once("<script") {
+        let Some((head, body)) = from.split_once('>') else { break };
+        let Some((script, after)) = body.split_once("</script>") else { break };
+        if !head.contains("application/json") {
+            found.push(script);
+        }
+        rest = after;
+    }
+    found
+}
+
+/// The template on both sides of its own policy.
+fn without_policy(template: &str) -> (&str, &str) {
+    let Some(at) = template.find("<meta http-equiv=\"Content-Security-Policy\"") else {
+        return template.split_once("<head>").map_or((template, ""), |(b, _)| template.split_at(b.len() + 6));
+    };
+    let end = template[at..].find('>').map_or(template.len(), |n| at + n + 1);
+    (&template[..at], &template[end..])
+}
+
+fn put_together(template: &str, json: &str, title: &str, still: &str) -> String {
     let data = format!(
         "<script type=\"application/json\" id=\"plimsoll-data\">{}</script>",
-        embeddable(&printable(&json, false))
+        embeddable(&printable(json, false))
     );
-    let still = printable(&plain(runs, layout), false).into_owned();
-    let title = format!("{} - Plimsoll", layout.title_of(runs));
     // What a person or a run calls itself may hold anything.
-    let title = printable(&title, false).into_owned();
-    Ok(filled(TEMPLATE, &[(DATA_MARK, &data), (TITLE_MARK, &escape(&title)), (STATIC_MARK, &still)]))
+    let title = printable(&format!("{title} - Plimsoll"), false).into_owned();
+    filled(template, &[(DATA_MARK, &data), (TITLE_MARK, &escape(&title)), (STATIC_MARK, still)])
 }
 
 /// What the report says, without a script: also what is read by those who do not run scripts.

@@ -101,9 +101,19 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
         Ok(analysis) => report.analysis = analysis,
         Err(e) => report.gaps.push(format!("The analysis is not available: {e}.")),
     }
+    Ok(with_series(dir, report, runs))
+}
+
+/// The same of a run whose summary and analysis are not on disk: of one that goes on, or was killed.
+pub fn read_as_judged(dir: &RunDir, summary: RunSummary, analysis: Analysis) -> RunReport {
+    with_series(dir, RunReport { analysis, ..RunReport::of(summary) }, 1)
+}
+
+fn with_series(dir: &RunDir, mut report: RunReport, runs: usize) -> RunReport {
     match load(dir, &report, runs) {
         Ok(series) => {
-            let files = series.data.damage.iter();
+            // The last frame of a file that grows may be there in part.
+            let files = series.data.damage.iter().filter(|_| !series.data.running);
             report.gaps.extend(files.map(|d| format!("A file could not be read completely: {d}.")));
             if !series.data.skipped.is_empty() {
                 report.gaps.push(format!("Records unknown to this version: {}.", series.data.skipped));
@@ -119,7 +129,7 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
     report.summary = cleaned(report.summary);
     report.analysis = cleaned(report.analysis);
     report.gaps.iter_mut().for_each(|gap| *gap = clean(gap).into_owned());
-    Ok(report)
+    report
 }
 
 fn load(dir: &RunDir, report: &RunReport, runs: usize) -> Result<RunSeries, StoreError> {

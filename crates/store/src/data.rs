@@ -79,8 +79,10 @@ pub struct RunData {
     pub damage: Vec<Damage>,
     /// Records of whole frames that this version cannot read.
     pub skipped: Skipped,
-    /// How the run ended; `None` when it was killed.
+    /// How the run ended; `None` when it was killed, or goes on.
     pub end: Option<String>,
+    /// Somebody works on it: what it holds is what it came to so far.
+    pub running: bool,
     /// Of an imported run: the figures that another tool printed, where its file has no more than these.
     pub imported: Option<ImportedLines>,
 }

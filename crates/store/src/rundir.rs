@@ -18,7 +18,7 @@ use plimsoll_model::{Analysis, Environment, Plan, RunSummary};
 use serde::{Deserialize, Serialize};
 
 pub use imported::{IMPORTED_FORMAT, ImportedLines};
-pub use list::{RunEntry, RunState, list};
+pub use list::{RunEntry, RunState, list, newest};
 pub use seal::{FileSeal, SEAL_FORMAT, Seal};
 
 use crate::StoreError;

@@ -25,7 +25,7 @@ use super::runs_exec;
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{fleet_use, measure, output, runs_dir, signals};
+use crate::{fleet_use, live, measure, output, runs_dir, signals};
 
 /// Below this a run could not be recorded to its end.
 const LEAST_FREE: u64 = 64 << 20;
@@ -97,8 +97,12 @@ impl Carrier {
         };
         let plan = fleet_use::for_each(fleet_use::with_losses(&plan))?;
         let progress = Progress::new(self.out.quiet);
-        let finished = plimsoll_run::execute(&plan, &options, |event| progress.show(&event));
+        let finished = plimsoll_run::execute(&plan, &options, |event| {
+            progress.show(&event);
+            live::saw(&event);
+        });
         progress.finish();
+        live::ended();
         Ok(finished)
     }
 

@@ -26,7 +26,7 @@ use super::campaign_table::{has_axis, table};
 use super::campaign_words as words;
 use super::plan_file::read_text;
 use crate::fault::{Exit, Fault};
-use crate::{fleet_use, output, runs_dir, signals};
+use crate::{fleet_use, live, output, runs_dir, signals};
 
 impl From<CampaignError> for Fault {
     fn from(e: CampaignError) -> Self {
@@ -378,6 +378,7 @@ pub(super) fn measure(
     }
     // One that is not up is told before anything is begun.
     fleet_use::fleet()?;
+    live::begin(a.form.runs_dir.as_deref())?;
     note_opening(&mut ledger, c, text, &entries)?;
     campaign_place::remember(path, &c.file.name, &c.runs);
     let mut state = CampaignState::of(&c.file, &c.cells, &c.dir.read()?);

@@ -47,6 +47,7 @@ impl RunDir {
         stages.iter_mut().for_each(|s| s.planned_ns = planned_ns(&plan, s));
         let (hosts, observed) = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
         samples::assign(&mut agents, &hosts);
+        let end = self.sealed()?.map(|s| s.end);
         Ok(RunData {
             id: env.id,
             plan,
@@ -62,7 +63,8 @@ impl RunDir {
             observed,
             damage,
             skipped,
-            end: self.sealed()?.map(|s| s.end),
+            running: end.is_none() && self.is_running(),
+            end,
             imported: self.imported()?,
         })
     }

@@ -1,0 +1,164 @@
+//! Follows a run while it goes on, in a thread of its own: looks at its directory, tells its pages what is new, and rests in between so
+//! that all of it takes a small share of one CPU however long the run has become.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use plimsoll_store::RunDir;
+
+use crate::feed::PageFeed;
+use crate::look::look;
+use crate::metrics::RunMetrics;
+use crate::now::LiveHints;
+
+/// A run's record grows about once a second.
+const LEAST_REST: Duration = Duration::from_secs(1);
+/// A look is followed by so many times its own length of rest: 5 % of one CPU at the most. (A choice: on a machine that measures.)
+const REST_PER_LOOK: u32 = 19;
+/// Who has no page for so long is not followed any more.
+const UNWATCHED: Duration = Duration::from_secs(60);
+/// A run that ended is judged by its own process; where that does not happen, it was killed, and is judged here.
+const FOR_ITS_SUMMARY: Duration = Duration::from_secs(10);
+
+/// What a run's pages and metrics are taken from.
+#[derive(Debug)]
+pub struct RunFollower {
+    feed: PageFeed,
+    shared: Mutex<Shared>,
+    wake: Mutex<Sender<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    hints: LiveHints,
+    metrics: Option<RunMetrics>,
+    title: String,
+    /// It is followed whether anybody looks or not.
+    is_own: bool,
+    /// Somebody asked for its metrics since it was last seen to.
+    was_asked: bool,
+    /// Its own process says that it has ended.
+    has_ended: bool,
+    /// In words, once its directory could not be read.
+    problem: Option<String>,
+}
+
+impl RunFollower {
+    /// Begins to follow. `feed` is a name that no other feed had.
+    pub fn start(dir: RunDir, feed: String, is_own: bool) -> std::io::Result<Arc<Self>> {
+        let (wake, woken) = channel();
+        let follower = Arc::new(Self {
+            feed: PageFeed::new(feed),
+            shared: Mutex::new(Shared { is_own, ..Shared::default() }),
+            wake: Mutex::new(wake),
+        });
+        let of_thread = Arc::clone(&follower);
+        std::thread::Builder::new().name("follows-run".into()).spawn(move || {
+            give_way();
+            of_thread.follow(&dir, &woken);
+        })?;
+        Ok(follower)
+    }
+
+    /// What its pages are told.
+    pub fn feed(&self) -> &PageFeed {
+        &self.feed
+    }
+
+    /// What it is called.
+    pub fn title(&self) -> String {
+        self.shared().title.clone()
+    }
+
+    /// As of the last look.
+    pub fn metrics(&self) -> Option<RunMetrics> {
+        let mut shared = self.shared();
+        shared.was_asked = true;
+        shared.metrics.clone()
+    }
+
+    /// Why there is nothing to show.
+    pub fn problem(&self) -> Option<String> {
+        self.shared().problem.clone()
+    }
+
+    /// What the run itself says.
+    pub fn hint(&self, change: impl FnOnce(&mut LiveHints)) {
+        change(&mut self.shared().hints);
+    }
+
+    /// The run has ended, by its own process's word: its result is there, or it has none.
+    pub fn has_ended(&self) {
+        self.shared().has_ended = true;
+        let _ = self.wake.lock().unwrap_or_else(PoisonError::into_inner).send(());
+    }
+
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn follow(&self, dir: &RunDir, woken: &Receiver<()>) {
+        let mut watched = Instant::now();
+        let mut ended: Option<Instant> = None;
+        loop {
+            let begun = Instant::now();
+            if !dir.is_running() && !dir.summary_is_there() {
+                let since = *ended.get_or_insert(begun);
+                // Its own process is about to judge it: a moment later there is the whole result.
+                if since.elapsed() < FOR_ITS_SUMMARY && !self.shared().has_ended {
+                    rest(woken, Duration::from_millis(100));
+                    continue;
+                }
+            } else {
+                ended = None;
+            }
+            let hints = self.shared().hints.clone();
+            match look(dir, &hints) {
+                Ok(seen) => {
+                    {
+                        let mut shared = self.shared();
+                        shared.metrics = Some(seen.metrics);
+                        shared.title = seen.title;
+                        shared.problem = None;
+                    }
+                    self.feed.update(seen.page);
+                    if seen.is_over {
+                        return self.feed.end("the run has ended, and this is its result");
+                    }
+                }
+                Err(e) => {
+                    self.shared().problem = Some(e.to_string());
+                    if !dir.is_running() {
+                        return self.feed.end("the run has ended, and its directory cannot be read");
+                    }
+                }
+            }
+            {
+                let mut shared = self.shared();
+                if std::mem::take(&mut shared.was_asked) || shared.is_own || self.feed.watchers() > 0 {
+                    watched = Instant::now();
+                }
+            }
+            if watched.elapsed() > UNWATCHED {
+                return self.feed.end("nobody has looked for a while: reload the page");
+            }
+            rest(woken, LEAST_REST.max(begun.elapsed() * REST_PER_LOOK));
+        }
+    }
+}
+
+fn rest(woken: &Receiver<()>, time: Duration) {
+    match woken.recv_timeout(time) {
+        // However often it was woken, it looks once.
+        Ok(()) => while woken.try_recv().is_ok() {},
+        Err(RecvTimeoutError::Timeout) => {}
+        Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
+    }
+}
+
+/// From here on this thread, and those that it starts, get the CPU when no other wants it.
+pub fn give_way() {
+    // Where it is not allowed, the rests between the looks are what bounds it.
+    let _ = rustix::process::setpriority_process(None, 19);
+}

@@ -1,0 +1,320 @@
+//! `GET /metrics`: the figures of runs as Prometheus text (format 0.0.4). Latencies are histograms: whoever stores them can merge them over
+//! series and time. There are no quantile gauges, because an average of them is no quantile of anything.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use plimsoll_model::text::clean;
+use plimsoll_model::{Histogram, Outcome, RunSummary};
+use plimsoll_store::{Mark, RunData, Totals};
+
+/// Bounds of the buckets, nanoseconds: 1, 2 and 5 of each power of ten from 10 us to 100 s.
+const BOUNDS_NS: [u64; 22] = [
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+    200_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    20_000_000_000,
+    50_000_000_000,
+    100_000_000_000,
+];
+/// Lines of one run's result that are given out: a sweep of a thousand cells is for its report.
+const MOST_LINES: usize = 100;
+
+/// Labels, in their order.
+type Labels = Vec<(&'static str, String)>;
+
+/// What is given out of one run.
+#[derive(Debug, Clone, Default)]
+pub struct RunMetrics {
+    id: String,
+    is_running: bool,
+    /// Counters of each series of the last stages, since the first op of its stage.
+    series: Vec<SeriesMetrics>,
+    in_flight: Option<f64>,
+    /// Ops per second of each of several agents.
+    agents: Vec<(String, f64)>,
+    lost: Option<u64>,
+    /// Of a line: value and the ends of its interval, ops per second; valid.
+    lines: Vec<LineMetrics>,
+}
+
+#[derive(Debug, Clone)]
+struct SeriesMetrics {
+    labels: Labels,
+    outcomes: BTreeMap<&'static str, u64>,
+    bytes: Option<u64>,
+    response: HistogramMetrics,
+}
+
+#[derive(Debug, Clone)]
+struct HistogramMetrics {
+    /// Ops at or below each of [`BOUNDS_NS`].
+    upto: Vec<u64>,
+    count: u64,
+    sum_s: f64,
+}
+
+#[derive(Debug, Clone)]
+struct LineMetrics {
+    labels: Labels,
+    ops_per_s: Option<(f64, Option<f64>, Option<f64>)>,
+    is_valid: bool,
+}
+
+impl HistogramMetrics {
+    fn of(h: &Histogram) -> Self {
+        let mut upto = vec![0; BOUNDS_NS.len()];
+        for (_, high, n) in h.buckets() {
+            // A bucket that reaches over a bound counts for the next: three digits of resolution.
+            if let Some(first) = BOUNDS_NS.iter().position(|b| high <= *b) {
+                upto[first..].iter_mut().for_each(|c| *c += n);
+            }
+        }
+        Self { upto, count: h.count(), sum_s: h.sum_ns() as f64 / 1e9 }
+    }
+}
+
+impl RunMetrics {
+    /// `recorded`: of a run that goes on, what it holds, and the totals of its last stages.
+    pub fn of(summary: &RunSummary, is_running: bool, recorded: Option<(&RunData, &[Totals])>) -> Self {
+        let run = clean(&summary.id).into_owned();
+        let mut out = Self { id: run.clone(), is_running, ..Self::default() };
+        if let Some((data, totals)) = recorded {
+            out.series = totals.iter().flat_map(|t| series_of(&run, data, t)).collect();
+            let lost = data.marks.iter().filter(|m| matches!(m, Mark::AgentLost { .. })).count();
+            out.lost = data.is_several().then_some(lost as u64);
+            out.in_flight = is_running.then(|| in_flight(data)).flatten();
+        }
+        out.agents = summary.agents.iter().map(|a| (clean(&a.agent).into_owned(), a.ops_per_s)).collect();
+        let line = |w: &plimsoll_model::summary::WorkloadSummary| LineMetrics {
+            labels: vec![
+                ("run", run.clone()),
+                ("workload", clean(&w.name).into_owned()),
+                ("op", clean(&w.op).into_owned()),
+            ],
+            ops_per_s: w
+                .ops_per_s
+                .map(|e| (e.value, e.low.is_finite().then_some(e.low), e.high.is_finite().then_some(e.high))),
+            is_valid: w.valid,
+        };
+        out.lines = summary.workloads.iter().take(MOST_LINES).map(line).collect();
+        out
+    }
+}
+
+fn series_of(run: &str, data: &RunData, totals: &Totals) -> Vec<SeriesMetrics> {
+    let stage = data.stages.iter().find(|s| s.index == totals.window.stage);
+    let of = |s: &plimsoll_model::Series| {
+        let workload = stage.and_then(|d| d.spec.workloads.get(usize::from(s.id.workload)));
+        let some = |o: &Outcome| s.counts.outcomes[o.index()] > 0 || o.is_ok();
+        SeriesMetrics {
+            labels: vec![
+                ("run", run.to_owned()),
+                ("stage", (s.id.stage + 1).to_string()),
+                ("workload", clean(workload.map_or("", |w| w.name.as_str())).into_owned()),
+                ("op", s.id.kind.name().to_owned()),
+            ],
+            outcomes: Outcome::ALL
+                .into_iter()
+                .filter(some)
+                .map(|o| (o.name(), s.counts.outcomes[o.index()]))
+                .collect(),
+            bytes: s.id.kind.moves_bytes().then_some(s.counts.bytes_ok),
+            response: HistogramMetrics::of(&s.response),
+        }
+    };
+    totals.series.iter().map(of).collect()
+}
+
+/// Mean ops in flight over the last whole second of the stage that runs.
+fn in_flight(data: &RunData) -> Option<f64> {
+    let stage = data.stages.last().filter(|s| s.end_ns.is_none())?;
+    let points = (1_000_000_000 / data.step_ns.max(1)).max(1) as usize;
+    let tail = stage.client.len().checked_sub(points)?;
+    let sum: u128 = stage.client[tail..].iter().map(|c| c.in_flight_ns).sum();
+    Some(sum as f64 / (points as f64 * data.step_ns as f64))
+}
+
+/// All of them as one document.
+pub fn text(runs: &[RunMetrics]) -> String {
+    let mut out = String::new();
+    let run = |r: &RunMetrics| vec![("run", r.id.clone())];
+    let mut family = |name: &str, kind: &str, help: &str, samples: Vec<(String, Labels, f64)>| {
+        if samples.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (suffix, labels, value) in samples {
+            let _ = writeln!(out, "{name}{suffix}{} {}", labelled(&labels), number(value));
+        }
+    };
+    let of = |f: &dyn Fn(&RunMetrics) -> Vec<(Labels, f64)>| -> Vec<(String, Labels, f64)> {
+        runs.iter().flat_map(f).map(|(l, v)| (String::new(), l, v)).collect()
+    };
+    family(
+        "plimsoll_run_running",
+        "gauge",
+        "1 while the run goes on, 0 when it has ended.",
+        of(&|r| vec![(run(r), f64::from(u8::from(r.is_running)))]),
+    );
+    family(
+        "plimsoll_ops_total",
+        "counter",
+        "Ops that ended, by outcome, since the first op of their stage.",
+        of(&|r| {
+            let each = r
+                .series
+                .iter()
+                .flat_map(|s| s.outcomes.iter().map(|(o, n)| (with(&s.labels, "outcome", o), *n as f64)));
+            each.collect()
+        }),
+    );
+    family(
+        "plimsoll_payload_bytes_total",
+        "counter",
+        "Payload of ops that ended well.",
+        of(&|r| r.series.iter().filter_map(|s| Some((s.labels.clone(), s.bytes? as f64))).collect()),
+    );
+    family(
+        "plimsoll_response_seconds",
+        "histogram",
+        "Response time of ops that ended well, from the intended start.",
+        runs.iter().flat_map(|r| &r.series).flat_map(|s| buckets(&s.labels, &s.response)).collect(),
+    );
+    family(
+        "plimsoll_in_flight",
+        "gauge",
+        "Ops in flight, mean of the last second on record.",
+        of(&|r| r.in_flight.map(|v| (run(r), v)).into_iter().collect()),
+    );
+    family(
+        "plimsoll_agent_ops_per_second",
+        "gauge",
+        "Rate of each agent so far, over the measured windows that it had a part in.",
+        of(&|r| r.agents.iter().map(|(a, v)| (with(&run(r), "agent", a), *v)).collect()),
+    );
+    family(
+        "plimsoll_agents_lost",
+        "gauge",
+        "Agents that were lost.",
+        of(&|r| r.lost.map(|n| (run(r), n as f64)).into_iter().collect()),
+    );
+    family(
+        "plimsoll_result_ops_per_second",
+        "gauge",
+        "Rate of the measured window (of a run that goes on: so far).",
+        of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.0))).collect()),
+    );
+    family(
+        "plimsoll_result_ops_per_second_low",
+        "gauge",
+        "Lower end of its 95 % interval.",
+        of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.1?))).collect()),
+    );
+    family(
+        "plimsoll_result_ops_per_second_high",
+        "gauge",
+        "Upper end of its 95 % interval.",
+        of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.2?))).collect()),
+    );
+    family(
+        "plimsoll_result_valid",
+        "gauge",
+        "1 where the figures may be used, 0 where they are void.",
+        of(&|r| r.lines.iter().map(|l| (l.labels.clone(), f64::from(u8::from(l.is_valid)))).collect()),
+    );
+    out
+}
+
+fn buckets(labels: &Labels, h: &HistogramMetrics) -> Vec<(String, Labels, f64)> {
+    let bound = |ns: u64| format!("{}", ns as f64 / 1e9);
+    let each = BOUNDS_NS.iter().zip(&h.upto);
+    let mut out: Vec<(String, Labels, f64)> =
+        each.map(|(b, n)| ("_bucket".into(), with(labels, "le", &bound(*b)), *n as f64)).collect();
+    out.push(("_bucket".into(), with(labels, "le", "+Inf"), h.count as f64));
+    out.push(("_sum".into(), labels.clone(), h.sum_s));
+    out.push(("_count".into(), labels.clone(), h.count as f64));
+    out
+}
+
+fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
+    let mut out = labels.clone();
+    out.push((name, value.to_owned()));
+    out
+}
+
+fn labelled(labels: &Labels) -> String {
+    let escaped = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let each: Vec<String> = labels.iter().map(|(n, v)| format!("{n}=\"{}\"", escaped(v))).collect();
+    format!("{{{}}}", each.join(","))
+}
+
+/// Whole numbers without a fraction; a double otherwise, as short as it can be read back.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 9e15 { format!("{value:.0}") } else { format!("{value}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics() -> RunMetrics {
+        let mut h = Histogram::new();
+        [5_000, 1_500_000, 1_600_000, 400_000_000_000].into_iter().for_each(|ns| h.record(ns));
+        let labels: Labels = vec![
+            ("run", "20261124-150000-ab12".into()),
+            ("stage", "1".into()),
+            ("workload", "a \"b\"\\\nc".into()),
+            ("op", "get".into()),
+        ];
+        RunMetrics {
+            id: "20261124-150000-ab12".into(),
+            is_running: true,
+            series: vec![SeriesMetrics {
+                labels: labels.clone(),
+                outcomes: [("ok", 4), ("http_429", 17)].into(),
+                bytes: Some(16_384),
+                response: HistogramMetrics::of(&h),
+            }],
+            in_flight: Some(15.9375),
+            agents: vec![("lg-1".into(), 100.5)],
+            lost: Some(0),
+            lines: vec![LineMetrics { labels, ops_per_s: Some((798.2, Some(796.6), None)), is_valid: true }],
+        }
+    }
+
+    #[test]
+    fn the_document_is_as_it_was() {
+        insta::assert_snapshot!(text(&[metrics()]));
+    }
+
+    #[test]
+    fn buckets_are_cumulative_and_the_last_has_all() {
+        let m = metrics();
+        let h = &m.series[0].response;
+        assert!(h.upto.is_sorted());
+        assert_eq!((h.upto[0], h.upto[7], h.upto[21], h.count), (1, 3, 3, 4));
+    }
+
+    #[test]
+    fn of_nothing_nothing_is_said() {
+        assert_eq!(text(&[]), "");
+        assert!(!text(&[metrics()]).contains("quantile"));
+    }
+}
