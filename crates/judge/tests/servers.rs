@@ -178,7 +178,8 @@ fn load(run: &RunDir) {
         slice.reset(i);
         for (s, (_, ops)) in slice.series.iter_mut().zip(kinds) {
             for n in 0..ops {
-                s.response.record(in_flight_ns / (GETS + PUTS) / 4 * (1 + n % 7));
+                // Half of them a little shorter, half a little longer: what was in flight is what they took.
+                s.response.record(in_flight_ns / (GETS + PUTS) / 10 * (9 + 2 * (n % 2)));
             }
             (s.counts.started, s.counts.outcomes[Outcome::Ok.index()]) = (ops, ops);
             (s.counts.bytes_ok, s.counts.bytes_moved) = (ops << 20, ops << 20);
@@ -244,11 +245,11 @@ fn reads_from_caches_are_told_from_half_of_the_bytes_on() {
     assert!(f.text.contains("10 % of that"), "{}", f.text);
     // The twin: the drives read a little less than the clients, as with checks and readahead off.
     assert_eq!(found(&Truth { from_drives: 0.6, ..REST }.judged(), "F73"), None);
-    // Half of the hosts are not looked at: what their drives read is not known, and the sentence says so.
-    let half = Truth { seen: 2, ..REST }.judged();
-    let text = found(&half, "F73").map_or_else(String::new, |f| f.text.clone());
-    assert!(text.is_empty() || text.contains("hosts that were not observed"), "{text}");
-    assert!(servers(&half).not_observed.iter().any(|n| n == "host s4"));
+    // Of three hosts nobody tells what their drives read: the sentence does not lay it to caches alone.
+    let one = Truth { seen: 1, ..REST }.judged();
+    let f = found(&one, "F73").unwrap();
+    assert!(f.text.contains("or from hosts that were not observed"), "{}", f.text);
+    assert!(servers(&one).not_observed.iter().any(|n| n == "host s4"));
 }
 
 #[test]
@@ -272,11 +273,15 @@ fn unrest_qualifies_in_the_window_alone_and_voids_where_it_moves_a_tenth() {
     let before = Truth { heals: (0.0, 1.0), ..REST }.judged();
     assert_eq!(found(&before, "F71"), None);
     let [span] = &servers(&before).background[..] else { panic!("{:?}", servers(&before).background) };
-    assert!(!span.in_window || span.end_s > 2.0, "{span:?}");
+    assert!(!span.in_window, "nobody saw it there: {span:?}");
     // A scanner is told, and stands against nothing.
+    let rest = REST.judged();
     let scans = Truth { scans: 50.0, ..REST }.judged();
     assert_eq!(found(&scans, "F79").map(|f| f.level), Some(Level::Info));
-    assert!(scans.valid && servers(&scans).background[0].what.starts_with("scanner looked at"));
+    let codes =
+        |s: &RunSummary| s.findings.iter().map(|f| f.code.clone()).filter(|c| c != "F79").collect::<Vec<_>>();
+    assert_eq!((scans.valid, codes(&scans)), (rest.valid, codes(&rest)));
+    assert!(servers(&scans).background[0].what.starts_with("scanner looked at"));
 }
 
 #[test]

@@ -18,12 +18,14 @@ struct Stretch {
     words: String,
     from_ns: u64,
     to_ns: u64,
+    /// Of the last word of it.
+    last_ns: u64,
     most: f64,
 }
 
 /// All stretches, in order of time; what several sources tell of at one time is one.
 pub fn spans(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<BackgroundSpan> {
-    let inside = |s: &Stretch| windows.iter().any(|w| s.from_ns < w.to_ns && s.to_ns > w.from_ns);
+    let inside = |s: &Stretch| windows.iter().any(|w| s.from_ns <= w.to_ns && s.last_ns >= w.from_ns);
     let mut all: Vec<BackgroundSpan> = stretches(&data.observed)
         .iter()
         .map(|s| BackgroundSpan {
@@ -45,7 +47,10 @@ fn stretches(sources: &[ObservedSource]) -> Vec<Stretch> {
     let mut out: Vec<Stretch> = Vec::new();
     for s in all {
         match out.last_mut().filter(|last| last.words == s.words && s.from_ns <= last.to_ns) {
-            Some(last) => (last.to_ns, last.most) = (last.to_ns.max(s.to_ns), last.most.max(s.most)),
+            Some(last) => {
+                (last.to_ns, last.last_ns) = (last.to_ns.max(s.to_ns), last.last_ns.max(s.last_ns));
+                last.most = last.most.max(s.most);
+            }
             None => out.push(s),
         }
     }
@@ -64,9 +69,15 @@ fn of_source(source: &ObservedSource) -> Vec<Stretch> {
         }
         let at_ns = scrape.at_ns;
         for (words, value) in &said {
-            let new = || Stretch { words: words.clone(), from_ns: at_ns, to_ns: at_ns, most: *value };
+            let new = || Stretch {
+                words: words.clone(),
+                from_ns: at_ns,
+                to_ns: at_ns,
+                last_ns: at_ns,
+                most: *value,
+            };
             let s = open.entry(words.clone()).or_insert_with(new);
-            (s.to_ns, s.most) = (at_ns, s.most.max(*value));
+            (s.to_ns, s.last_ns, s.most) = (at_ns, at_ns, s.most.max(*value));
         }
         let over: Vec<String> = open.keys().filter(|w| !said.contains_key(*w)).cloned().collect();
         out.extend(over.iter().filter_map(|w| open.remove(w)).map(|s| Stretch { to_ns: at_ns, ..s }));
@@ -83,10 +94,16 @@ fn scanned(sources: &[ObservedSource]) -> Vec<Stretch> {
         for step in &subject.steps {
             let Some(objects) = step.total(Q::ScannedObjects).filter(|n| *n > 0.0) else { continue };
             match last.as_mut().filter(|s| s.to_ns == step.from_ns) {
-                Some(s) => (s.to_ns, s.most) = (step.to_ns, s.most + objects),
+                Some(s) => (s.to_ns, s.last_ns, s.most) = (step.to_ns, step.to_ns, s.most + objects),
                 None => {
                     let words = "scanner looked at {} object(s)".to_owned();
-                    let new = Stretch { words, from_ns: step.from_ns, to_ns: step.to_ns, most: objects };
+                    let new = Stretch {
+                        words,
+                        from_ns: step.from_ns,
+                        to_ns: step.to_ns,
+                        last_ns: step.to_ns,
+                        most: objects,
+                    };
                     out.extend(last.replace(new));
                 }
             }

@@ -1,9 +1,12 @@
 //! What is said of the sources themselves, and of servers' counts beside ours.
 
 use plimsoll_model::plan::SizeDist;
-use plimsoll_model::summary::servers::{RequestCount, ResourceUse, ServersLimit, ServersSummary};
-use plimsoll_model::{Finding, Level};
+use plimsoll_model::summary::servers::{
+    RequestCount, ResourceUse, ServersLimit, ServersSummary, ServersWindow,
+};
+use plimsoll_model::{Finding, Level, RunSummary};
 use plimsoll_stats::claims::SERVERS_LIMIT;
+use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_store::{ObservedSource, RunData};
 
 use super::SeenWindow;
@@ -193,6 +196,18 @@ pub fn of_limits(servers: &ServersSummary) -> Vec<Finding> {
         f
     };
     seen.into_iter().take(MOST).map(finding).collect()
+}
+
+/// Where all servers had one kind of resource at its ceiling in each window, more in flight would find it there: that is no next step.
+pub fn drop_what_a_ceiling_explains(s: &mut RunSummary) {
+    let is_full = |w: &ServersWindow| {
+        let Some(limit) = w.limit.as_ref().filter(|l| l.verdict == "one") else { return false };
+        let mut of_kind = w.resources.iter().filter(|r| r.resource == limit.resource && r.share.is_some());
+        of_kind.all(|r| r.verdict == "at its ceiling")
+    };
+    if s.servers.as_ref().is_some_and(|x| !x.windows.is_empty() && x.windows.iter().all(is_full)) {
+        s.findings.retain(|f| f.name != CONCURRENCY_BOUND);
+    }
 }
 
 /// The server's count against ours.

@@ -1,12 +1,12 @@
 //! Simulated clusters with line rates, quotas and drives of `cluster.toml`: what binds is known, and so is what redundancy makes of each byte.
 
-use plimsoll_model::Cluster;
-use plimsoll_model::Scrape;
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
-use plimsoll_model::summary::servers::{ServersLimit, TrafficUse};
+use plimsoll_model::summary::servers::{ServersLimit, ServersSummary, ServersWindow, TrafficUse};
+use plimsoll_model::{Cluster, Finding, Level, RunSummary, Scrape};
+use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_store::{ObservedSource, server_steps};
 
-use super::{limit, resources, traffic};
+use super::{findings, limit, resources, traffic};
 
 const S: u64 = 1_000_000_000;
 /// 200 Mbit/s.
@@ -262,6 +262,58 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
     let between = of(&all, "between servers");
     near(between.per_byte, 1.0);
     assert_eq!(between.counted_by, "interfaces, less payload");
+}
+
+#[test]
+fn servers_that_do_not_count_what_they_send_each_other_are_held_against_their_interfaces() {
+    let c = named();
+    let nodes = [minio(50e6, 0.0); 4];
+    let with = |part: f64, wrote: f64, nodes: &[Node]| {
+        let uncounted: Vec<Node> = nodes
+            .iter()
+            .map(|n| Node { peers_out: n.peers_out * part, peers_in: n.peers_in * part, ..*n })
+            .collect();
+        let mut sources = exporters(nodes, "vda");
+        sources.push(servers(&uncounted));
+        let all = traffic_of(&sources, &c, 50e6 - wrote, wrote);
+        let of = |what: &str| all.iter().find(|t| t.what == what).cloned().unwrap();
+        (of("between servers"), of("with clients"))
+    };
+    let (between, clients) = with(0.001, 50e6, &nodes);
+    assert!((between.per_byte.unwrap() - 1.0).abs() < 0.01, "{between:?}");
+    assert_eq!(between.counted_by, "interfaces, less payload");
+    assert!((clients.per_byte.unwrap() - 1.0).abs() < 0.01, "{clients:?}");
+    // What others read is theirs, and not between servers.
+    let mut others = nodes;
+    others.iter_mut().for_each(|n| n.clients_out = 10e6);
+    assert!((with(0.001, 50e6, &others).0.per_byte.unwrap() - 1.0).abs() < 0.01);
+    // Who counts all of it is believed: heads of frames are no part of it.
+    assert_eq!(with(0.95, 50e6, &nodes).0.counted_by, "servers' own counters");
+}
+
+#[test]
+fn more_in_flight_is_no_next_step_where_all_links_are_full() {
+    let c = cluster();
+    let left = |nodes: &[Node]| {
+        let sources = [servers(nodes)];
+        let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), Some(&c));
+        let limit = limit::of_window(&seen, false, &[]);
+        let window = ServersWindow {
+            resources: seen.into_iter().map(|s| s.used).collect(),
+            limit,
+            ..ServersWindow::default()
+        };
+        let observed = ServersSummary { windows: vec![window], ..ServersSummary::default() };
+        let mut s = RunSummary { servers: Some(observed), ..RunSummary::default() };
+        s.findings.push(Finding::new("F02", CONCURRENCY_BOUND, Level::Info, "Try more."));
+        findings::drop_what_a_ceiling_explains(&mut s);
+        s.findings.len()
+    };
+    assert_eq!(left(&[minio(50e6, 0.0); 4]), 0);
+    // One slow link of four, or none that is full: more in flight may find the others.
+    let mut one = [minio(20e6, 0.0); 4];
+    one[2].peers_in += 16e6;
+    assert_eq!((left(&one), left(&[minio(20e6, 0.0); 4])), (1, 1));
 }
 
 #[test]
