@@ -54,7 +54,7 @@ pub fn unpack(file: &Path, root: &Path) -> Result<Unpacked, PlimError> {
     if !meta.is_file() {
         return Err(told(io::Error::other("it is not a regular file")));
     }
-    let most = meta.len().saturating_mul(MOST_GROWTH).max(SMALL_BYTES).min(MOST_BYTES);
+    let most = meta.len().saturating_mul(MOST_GROWTH).clamp(SMALL_BYTES, MOST_BYTES);
     std::fs::create_dir_all(root).map_err(|e| PlimError::io(&format!("make {}", root.display()), &e))?;
     let staging = Staging::begin(root)?;
     let manifest = read_plim(open, most, |manifest| {
