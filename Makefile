@@ -1,7 +1,7 @@
 # Each target works on a fresh Debian 12 machine. `make demo` first; the rest is for those who change the code.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: demo demo-fleet build dist web test bench lint fuzz install
+.PHONY: demo demo-fleet build dist package web test bench lint fuzz install
 
 PLIMSOLL := target/release/plimsoll
 
@@ -22,6 +22,10 @@ dist:
 	@scripts/install.sh dist
 	@scripts/web.sh build
 	@scripts/dist.sh
+
+# Debian packages of this machine's architecture: target/package/plimsoll_VERSION_ARCH.deb, and its symbols beside it.
+package: web
+	@scripts/package.sh
 
 web:
 	@scripts/install.sh build

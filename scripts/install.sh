@@ -68,6 +68,8 @@ packages_for_tests() {
   apt_for nbdfuse libnbd-bin
   apt_for losetup mount
   apt_for mkfs.ext4 e2fsprogs
+  has influxd || NEW_INFLUX=yes
+  apt_for influxd influxdb
 }
 
 python_packages() { python3 -c 'import venv, ensurepip' 2>/dev/null || PACKAGES+=(python3 python3-venv); }
@@ -87,11 +89,11 @@ apt_install() {
   PACKAGES=()
 }
 
-# Debian starts what it installs: here a broker without keys, open to all, a login from the network, and a cluster. The tests start their own.
+# Debian starts what it installs: here a broker without keys, open to all, a login from the network, a cluster, and a database. The tests start their own.
 no_open_services() {
   local service
   [ -d /run/systemd/system ] || return 0
-  for service in ${NEW_BROKER:+nats-server} ${NEW_EXPORTER:+prometheus-node-exporter} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge}; do
+  for service in ${NEW_BROKER:+nats-server} ${NEW_EXPORTER:+prometheus-node-exporter} ${NEW_SSHD:+ssh} ${NEW_SLURM:+slurmctld slurmd munge} ${NEW_INFLUX:+influxdb}; do
     as_root systemctl disable --now "$service" >&2 || say "$service runs as a service; nothing here needs that"
   done
 }
@@ -169,7 +171,7 @@ current_broker() {
 }
 
 python_tests() {
-  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, xdist, fio_plot, kubernetes_validate' 2>/dev/null && return
+  .local/venv/bin/python -c 'import boto3, pytest, pytest_rerunfailures, xdist, fio_plot, kubernetes_validate, duckdb, pandas, jsonschema' 2>/dev/null && return
   say "python: what scripts/pins/tests.txt names"
   python3 -m venv .local/venv
   .local/venv/bin/pip install -q -r scripts/pins/tests.txt >&2

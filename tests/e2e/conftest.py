@@ -350,6 +350,8 @@ def plimsoll(runs):
 
     def call(*args, server=None, env=None, timeout=120, check=False):
         base = server.env() if server else dict(os.environ)
+        # What is known of a test's runs goes with them, and nobody's own defaults play a part.
+        base |= {"XDG_CACHE_HOME": str(runs.parent / "cache"), "XDG_CONFIG_HOME": str(runs.parent / "config")}
         base |= {"PLIMSOLL_RUNS": str(runs), "COLUMNS": "100"} | (env or {})
         done = subprocess.run(
             [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout

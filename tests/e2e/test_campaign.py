@@ -1,11 +1,15 @@
 """`plimsoll campaign`: a matrix from one file. Killed, edited, with commands that hang: nothing is lost, and it says what is."""
 
 import json
+import os
 import re
+import shutil
 import signal
+import subprocess
+import time
 from pathlib import Path
 
-from conftest import wait_until
+from conftest import BIN, wait_until
 
 SIM = 'target = { kind = "sim", base = "5ms", spread = 0.1 }'
 NULL = 'target = { kind = "null" }'
@@ -152,6 +156,52 @@ def test_budgets_and_subjects_that_are_gone(plimsoll, runs, tmp_path):
     unbounded = campaign(tmp_path, {"s": gone}, 'budget = { bytes = "1GiB" }', name="u")
     told = plimsoll("campaign", "run", unbounded, env=keys)
     assert told.code == 2 and "cannot be bounded" in told.err and "promises" in told.err, told.err
+
+
+def test_what_a_killed_run_took_is_spent(plimsoll, background, runs, tmp_path):
+    """Time, payload and ops of its record, and of the moment after that: no kill is free."""
+    load = '[[workload]]\nname = "put"\nmix = { put = 1 }\npacing = { constant = "200/s" }\nsizes = ["4KiB"]\nconcurrency = [4]\nduration = "30s"\nwarmup = "0s"\n'
+    file = campaign(tmp_path, {"a": NULL}, 'repeat = { at_least = 1 }\nbudget = { time = "36s" }', load)
+    process = background("campaign", "run", file)
+    wait_until(lambda: (runs / "campaigns/t/ledger.jsonl").exists() and any(e["entry"] == "under" for e in ledger(runs)), 60, "a run")
+    wait_until(lambda: any(p.stat().st_size for p in runs.glob("*/intervals/*")), 60, "its record")
+    time.sleep(8)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    again = plimsoll("campaign", "resume", file)
+    assert again.code == 5 and "the budget is used up (time: 36s)" in again.err, again.err
+    (dropped,) = [e for e in ledger(runs) if e["entry"] == "dropped"]
+    assert 5 < dropped["took_s"] < 30 and 1000 <= dropped["requests"] <= 200 * dropped["took_s"] + 500, dropped
+    status = plimsoll("campaign", "status", file, check=True).out
+    assert re.search(r"spent: \d+ s, about \S+ MiB of payload, [12],\d{3} ops\n", status) and "1 run was cut short" in status, status
+
+
+def test_resume_finds_the_runs_where_run_was_told_to_put_them(tmp_path):
+    """From any directory, without a flag; another one may be named."""
+    mark, there, here = tmp_path / "mark", tmp_path / "there", tmp_path / "here"
+    here.mkdir()
+    file = campaign(tmp_path, {"a": SIM, "b": f'before = ["test -e {mark}"]\n{SIM}'}, "repeat = { at_least = 1 }")
+    env = {k: v for k, v in os.environ.items() if k != "PLIMSOLL_RUNS"} | {"XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def call(*args):
+        return subprocess.run([BIN, "campaign", *map(str, args)], env=env, cwd=here, capture_output=True, text=True, timeout=300)
+
+    begun = call("run", file, "--allow-hooks", "--runs-dir", there)
+    assert begun.returncode == 5, begun.stderr
+    elsewhere = call("resume", file, "--allow-hooks", "--runs-dir", tmp_path / "new")
+    assert elsewhere.returncode == 2 and "was not begun here" in elsewhere.stderr, elsewhere.stderr
+    mark.touch()
+    shown = call("status", file)
+    assert shown.returncode == 0 and "2 to go" in shown.stdout and f"with its runs in {there}" in shown.stderr, shown
+    ended = call("resume", file, "--allow-hooks")
+    assert ended.returncode == 0 and sum(done(there).values()) == 4, ended.stderr
+    assert not list(here.iterdir())
+    # A fleet that is named now, and one that is not to be used.
+    both = call("resume", file, "--allow-hooks", "--here", "--fleet=lab")
+    assert both.returncode == 2 and "fleet 'lab' is named" in both.stderr, both.stderr
+    # What is noted of a campaign whose runs are gone helps nobody.
+    shutil.rmtree(there)
+    assert call("resume", file).returncode == 2
 
 
 def test_runs_that_were_brought_along_stand_beside_ours(plimsoll, runs, tmp_path):

@@ -77,3 +77,19 @@ def test_what_has_no_bound_is_ended_by_what_is_left_and_what_has_no_price_is_sai
     assert again.code == 2 and "are spent" in again.err, again.err
     plimsoll("campaign", "resume", alone, "--prices", prices, "--budget-cost", "20USD", check=True)
     assert done(runs) == {"a//put": 1}
+
+
+def test_a_guard_is_no_budget(plimsoll, runs, tmp_path):
+    """Both end a run with the same exit code; what a guard ended was measured until then, and the campaign goes on."""
+    prices = price_list(tmp_path / "prices.toml", "a")
+    prices.write_text(prices.read_text().replace('["put"]', '["put", "get", "delete", "list", "stat"]'))
+    head = 'prices = "prices.toml"\nrepeat = { at_least = 2 }\nbudget = { cost = "900USD" }\noptions = { abort_if = ["put.p99 > 1us for 1s"] }'
+    subjects = {"a": 'target = { kind = "s3", endpoints = ["embedded"], bucket = "bench", embedded = {} }'}
+    closed = PACED.replace('constant = "100/s"', 'constant = "50/s"').replace("10s", "6s")
+    file = campaign(tmp_path, subjects, head, closed)
+    ended = plimsoll("campaign", "run", file)
+    assert runs.exists(), ended.err
+    assert "is ended by it" not in ended.err and "budget is used up" not in ended.err, ended.err
+    runs_done = [e["run"] for e in ledger(runs) if e["entry"] == "done"]
+    assert len(runs_done) == 2 and all(r["exit"] == 8 for r in runs_done), ended.err
+    assert json.loads(plimsoll("campaign", "status", file, "--json").out)["to_go"] == 0

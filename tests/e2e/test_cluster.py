@@ -159,6 +159,23 @@ stop = { duration = "3s" }
 """
 
 
+def test_with_tls_clients_and_servers_among_themselves_trust_its_certificate_alone(box, plimsoll):
+    process, server = box.start("--nodes", "2", "--drives", "1", "--ec", "1", "--tls")
+    assert server.endpoint.startswith("https://")
+    ca = box.dir / "certs/CAs/ca.crt"
+    put = ["object", "put", "--bucket", "bench", "--create-bucket", "--size", "64KiB", "--concurrency", "2", "--warmup", "0s",
+           "--duration", "2s", "--json", "--endpoint", server.endpoint]
+    bare = plimsoll(*put, server=server)
+    assert bare.code == 2 and "certificate" in bare.err, bare.err
+    observed = server.endpoint.replace("https", "minio=https", 1)
+    done = plimsoll(*put, "--ca-file", ca, "--observe", observed, server=server)
+    line = done.summary["workloads"][0]
+    assert line["outcomes"]["ok"] > 0 and sum(line["outcomes"].values()) == line["outcomes"]["ok"], (done.out[-2000:], done.err)
+    assert {w["name"] for w in done.summary["servers"]["sources"]} and not [f for f in done.summary["findings"] if f["code"] == "F95"]
+    end(process)
+    assert box.left() == []
+
+
 def test_a_run_brings_a_cluster_of_its_own(plimsoll, tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN)

@@ -9,6 +9,7 @@ import pytest
 from block_support import ROOT_ONLY
 from conftest import wait_until
 from test_campaign import campaign, done
+from test_campaign_cost import price_list
 
 CAPPED = 'target = {{ kind = "sim", base = "5ms", ops = {{ sustained_per_s = {0}, capacity = 1 }} }}\npromised = {{ ops_per_s = "{0}/s" }}'
 WORK = """[[workload]]
@@ -125,6 +126,41 @@ def test_a_site_is_measured_again(plimsoll, runs, tmp_path):
     ours.write_text(ours.read_text() + "# mine\n")
     refused = plimsoll("replicate", where, "-o", ours, "--runs-dir", tmp_path / "other")
     assert refused.code == 2 and "again.toml is there" in refused.err and ours.read_text().endswith("# mine\n")
+
+
+def test_a_figure_of_payload_alone_is_in_the_source(plimsoll, tmp_path):
+    figures = PUBLISHED.replace('subject = "standard", workload = "PUT 1MiB", ops_per_s = "\u2248400"', 'subject = "standard", workload = "PUT 1MiB", bytes_per_s = "400MiB/s"')
+    assert "400MiB/s" in figures
+    result = plimsoll("replicate", tiers(tmp_path, figures), check=True)
+    (note,) = [line for line in result.out.splitlines() if "not in the source" in line]
+    assert "premium, PUT 1MiB" in note and "standard" not in note, result.out
+
+
+def test_a_budget_that_is_the_sites_own_is_held_by_whoever_goes_on(plimsoll, tmp_path):
+    """Theirs is left out; one of the same amount is ours, and the next command has it, too."""
+    prices = price_list(tmp_path / "prices.toml", "standard", "premium")
+    paced = WORK.replace("concurrency", 'pacing = { constant = "20/s" }\nconcurrency').replace('["4KiB", "1MiB"]', '["4KiB"]')
+    subjects = {"standard": CAPPED.format(200), "premium": CAPPED.format(250)}
+    file = campaign(tmp_path, subjects, 'prices = "prices.toml"\nbudget = { cost = "1USD" }\nrepeat = { at_least = 3 }', paced)
+    plimsoll("campaign", "run", file, "--budget-cost", "9USD", check=True)
+    where = site(plimsoll, tmp_path, file)
+    there = ("-o", tmp_path / "again.toml", "--runs-dir", tmp_path / "here", "--prices", prices)
+    first = plimsoll("replicate", where, "--budget-cost", "1USD", *there)
+    assert first.code == 5 and "the budget is used up (cost: 1 USD" in first.err, first.err
+    again = plimsoll("replicate", where, *there)
+    assert again.code in (2, 5) and "1 USD" in again.err, again
+    assert sum(done(tmp_path / "here").values()) < 6
+
+
+def test_a_site_of_servers_that_plimsoll_starts_asks_for_no_keys(plimsoll, tmp_path):
+    target = 'target = { kind = "s3", endpoints = ["embedded"], bucket = "bench" }'
+    where = tmp_path / "site"
+    (where / "data").mkdir(parents=True)
+    file = campaign(tmp_path, {"a": target}, "repeat = { at_least = 1 }", WORK)
+    where.joinpath("campaign.toml").write_text(file.read_text())
+    where.joinpath("data/result.json").write_text(plimsoll("campaign", "status", file, "--json", check=True).out)
+    shown = plimsoll("replicate", where, "--dry-run", "-o", tmp_path / "again.toml", check=True)
+    assert "credentials" not in shown.out + shown.err, shown.out
 
 
 def test_of_a_strangers_site_nothing_is_taken_unseen(plimsoll, runs, tmp_path):

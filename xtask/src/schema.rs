@@ -36,7 +36,7 @@ fn folder() -> PathBuf {
 }
 
 /// File name and content of each schema.
-fn all() -> Vec<(&'static str, String)> {
+pub fn all() -> Vec<(&'static str, String)> {
     vec![
         ("plan.schema.json", text(schemars::schema_for!(Plan), "Plimsoll plan, version 1 (written as TOML)")),
         (

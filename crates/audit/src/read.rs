@@ -38,6 +38,13 @@ pub fn read_csv(text: &str) -> Result<Vec<PrintedTable>, AuditError> {
     let wrong = |e: &csv::Error| {
         let place = e.position().map_or("the table".to_owned(), |p| format!("line {}", p.line()));
         let problem = match e.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len: 1, .. } => {
+                return AuditError::new(
+                    "line 1",
+                    "it has one cell, and other lines have several: this is no CSV",
+                    "Of an article take its tables: as Markdown (`| size | op/s |`, in a file that ends in .md), or as CSV with the names of the columns in its first line.",
+                );
+            }
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
                 format!("{len} cells, but the header has {expected_len}")
             }
@@ -224,6 +231,14 @@ mod tests {
         );
         assert_eq!(tables[0].rows[1].cells, ["GET", "2"]);
         assert_eq!(tables[1].rows[0].title, "B");
+    }
+
+    /// Somebody gives the article itself.
+    #[test]
+    fn what_is_no_table_says_what_to_give_instead() {
+        let e = read_csv("How fast is it?\n\nWe measured PUT, GET, STAT and DELETE, each for a minute.\n")
+            .unwrap_err();
+        assert!(e.to_string().contains("this is no CSV") && e.remedy.contains("Markdown"), "{e}");
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_model::cost::{CostOptions, Money};
+use plimsoll_model::cost::CostOptions;
+use plimsoll_model::credentials::without_credentials;
 use plimsoll_model::plan::TargetSpec;
 
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Subject};
 use crate::forecast;
-use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay, stamp};
+use crate::ledger::{HookTime, LedgerEntry, LedgerError, LedgerSink, RunSpent, UnderWay, stamp};
 use crate::money::CampaignPrices;
 use crate::rest::Rested;
 use crate::schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
@@ -62,8 +63,8 @@ pub trait CampaignCarrier {
     fn new_run(&mut self) -> String;
     /// Runs a cell, in the run directory of this name.
     fn measure(&mut self, cell: &CampaignCell, under: &UnderWay, terms: &RunTerms) -> CellEnd;
-    /// What was spent on a run that did not end as it should, by its record; `None`: nothing was begun, or it had no prices.
-    fn spent(&mut self, under: &UnderWay) -> Option<Money>;
+    /// What a run that did not end as it should has taken, by its record. Asked before it is cleaned up.
+    fn spent(&mut self, under: &UnderWay) -> RunSpent;
     /// Looks at what a killed session had begun, and cleans it up.
     fn look_at(&mut self, cell: Option<&CampaignCell>, under: &UnderWay) -> LeftRun;
     /// Runs a command of a subject's. Gives seconds, and why it failed.
@@ -74,6 +75,8 @@ pub trait CampaignCarrier {
     fn await_rest(&mut self, cell: &CampaignCell, limit: Duration) -> Rested;
     /// Somebody wants an end.
     fn is_interrupted(&self) -> bool;
+    /// Somebody wants it at once: no command is waited for, either.
+    fn is_waiting_over(&self) -> bool;
     /// Waits until the wall clock shows this; less where somebody ends it.
     fn wait_until(&mut self, due: Timestamp);
     /// The wall clock.
@@ -185,8 +188,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         ledger: L,
         carrier: C,
     ) -> Self {
-        // Of a file that was read there is no error.
-        let times = TimesOfDay::of(file).ok().flatten();
+        let times = file.times_of_day();
         Self { file, cells, prices: None, state, ledger, carrier, times, on: None, is_stuck: false }
     }
 
@@ -228,6 +230,8 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             let due = self.state.due(self.times.as_ref(), repeat, self.carrier.now());
             if let Some(RunDue::At(time)) = &due {
                 self.wait_for(time, &mut avoided)?;
+                // That was rest enough: one more might take it out of its time.
+                is_first = true;
                 continue;
             }
             if !std::mem::take(&mut is_first) && !self.file.rest.pause.0.is_zero() {
@@ -237,8 +241,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 }
             }
             if self.switch_to(i, &mut avoided)? {
-                let time = due.map(|(RunDue::Now(time) | RunDue::At(time))| time);
-                self.one(i, (repeat, time), &mut avoided)?;
+                self.one(i, repeat, &mut avoided)?;
             }
         };
         self.close(&end)?;
@@ -276,6 +279,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     }
 
     fn note(&mut self, entry: LedgerEntry) -> Result<(), LedgerError> {
+        let entry = entry.without_credentials();
         self.ledger.append(&entry)?;
         self.state.apply(&entry);
         Ok(())
@@ -286,6 +290,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         let Some(under) = self.state.under_way.clone() else { return Ok(()) };
         let cell = self.cells.iter().find(|c| c.key == under.cell);
         let at = stamp(self.carrier.now());
+        let spent = self.carrier.spent(&under);
         match self.carrier.look_at(cell, &under) {
             LeftRun::Whole(run) => {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
@@ -294,11 +299,10 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run, at })
             }
             LeftRun::Cut(why) => {
-                let cost = self.carrier.spent(&under);
                 let said =
                     format!("run {} of {} was cut short, and is made again ({why})", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
-                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, cost, at })
+                self.note(LedgerEntry::Dropped { cell: under.cell, run: under.run, why, spent, at })
             }
         }
     }
@@ -326,6 +330,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             self.note_hook(&name, HookTime::Before, took_s, problem.clone())?;
             if let Some(problem) = problem {
                 self.on = None;
+                let command = without_credentials(command);
                 avoided.subjects.insert(name.clone(), format!("its command '{command}' {problem}"));
                 return Ok(false);
             }
@@ -345,7 +350,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     }
 
     fn subject(&self, name: &str) -> &'a Subject {
-        self.file.subjects.iter().find(|s| s.name == name).expect("a cell has a subject")
+        self.file.subject(name).expect("a cell has a subject")
     }
 
     /// The commands after the subject that is switched on. What one of them that failed left may be in the way of every other subject:
@@ -353,7 +358,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
     fn leave(&mut self) -> Result<Option<String>, LedgerError> {
         self.on = None;
         let Some(open) = self.state.open_subject.clone() else { return Ok(None) };
-        let Some(subject) = self.file.subjects.iter().find(|s| s.name == open) else { return Ok(None) };
+        let Some(subject) = self.file.subject(&open) else { return Ok(None) };
         let (mut all_s, mut failed) = (0.0, None);
         for command in &subject.after {
             let (took_s, problem) = self.hook(subject, HookTime::After, command);
@@ -363,12 +368,15 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 break;
             }
         }
-        if !subject.after.is_empty() {
+        let is_cut = failed.is_some() && self.carrier.is_waiting_over();
+        // One that somebody did not wait for is due again, as one is that was killed.
+        if !subject.after.is_empty() && !is_cut {
             // One entry for all of them: until the last has ended, all are due.
             self.note_hook(&open, HookTime::After, all_s, failed.as_ref().map(|(_, p)| p.clone()))?;
         }
         self.is_stuck |= failed.is_some();
         Ok(failed.map(|(command, problem)| {
+            let command = without_credentials(command);
             format!(
                 "subject '{open}': its command '{command}' {problem}. What is left of it may be in the way of other subjects: put it \
                  right, then go on with `plimsoll campaign resume`"
@@ -380,29 +388,38 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         self.carrier.tell(&CampaignTold::Hook(subject, when, command));
         let (took_s, problem) = self.carrier.hook(subject, when, command);
         if let Some(problem) = &problem {
+            let command = without_credentials(command);
             self.carrier.tell(&CampaignTold::Failed(&subject.name, &format!("'{command}' {problem}")));
         }
         (took_s, problem)
     }
 
-    /// The machine is waited for where the file says so, and where a run depends on it.
-    fn rested(&mut self, cell: &CampaignCell) -> Rested {
+    /// The machine is waited for where the file says so, and where a run depends on it; not beyond the time of day that the run is of.
+    fn rested(&mut self, cell: &CampaignCell, time: Option<&RunTime>) -> Rested {
         let is_virtual = matches!(cell.target, Some(TargetSpec::Sim(_)));
-        match self.file.rest.wait.filter(|_| !is_virtual) {
-            Some(limit) => self.carrier.await_rest(cell, limit.0),
-            None => Rested::default(),
+        let Some(limit) = self.file.rest.wait.filter(|_| !is_virtual) else { return Rested::default() };
+        let left_s = self.times.as_ref().zip(time).map_or(i64::MAX, |(times, time)| {
+            // A second before it ends it still holds.
+            (times.end(time.from).as_second() - self.carrier.now().as_second() - 1).max(0)
+        });
+        self.carrier.await_rest(cell, limit.0.min(Duration::from_secs(left_s.unsigned_abs())))
+    }
+
+    /// The time of day that a run which begins now is of; `Err`: it has passed while something else was waited for.
+    fn time_now(&self, repeat: u32) -> Result<Option<RunTime>, ()> {
+        match self.state.due(self.times.as_ref(), repeat, self.carrier.now()) {
+            None => Ok(None),
+            Some(RunDue::Now(time)) => Ok(Some(time)),
+            Some(RunDue::At(_)) => Err(()),
         }
     }
 
     /// One run of a cell, recorded before it begins and when it has ended.
-    fn one(
-        &mut self,
-        i: usize,
-        (repeat, time): (u32, Option<RunTime>),
-        avoided: &mut Avoided,
-    ) -> Result<(), LedgerError> {
+    fn one(&mut self, i: usize, repeat: u32, avoided: &mut Avoided) -> Result<(), LedgerError> {
         let cell = &self.cells[i];
-        let rested = self.rested(cell);
+        let Ok(time) = self.time_now(repeat) else { return Ok(()) };
+        let rested = self.rested(cell, time.as_ref());
+        let Ok(time) = self.time_now(repeat) else { return Ok(()) };
         if self.carrier.is_interrupted() {
             return Ok(());
         }
@@ -420,13 +437,15 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
         self.carrier.tell(&CampaignTold::Begins(cell, repeat, &self.state));
         let end = self.carrier.measure(cell, &under, &self.terms(cell, &under));
         let at = stamp(self.carrier.now());
-        let is_whole = matches!(end, CellEnd::Measured(_));
-        let cost = if is_whole { None } else { self.carrier.spent(&under) };
+        let spent = match end {
+            CellEnd::Measured(_) => RunSpent::default(),
+            _ => self.spent(&under),
+        };
         let dropped = |why: &str| LedgerEntry::Dropped {
             cell: under.cell.clone(),
             run: under.run.clone(),
             why: why.to_owned(),
-            cost: cost.clone(),
+            spent: spent.clone(),
             at: at.clone(),
         };
         match end {
@@ -450,9 +469,10 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 avoided.hopeless = Some(why);
             }
             CellEnd::Failed(problem) => {
+                let problem = without_credentials(&problem).into_owned();
                 self.carrier.tell(&CampaignTold::Failed(&cell.key, &problem));
                 let (key, why) = (under.cell.clone(), problem.clone());
-                self.note(LedgerEntry::Failed { cell: key, problem: why, cost, at })?;
+                self.note(LedgerEntry::Failed { cell: key, problem: why, spent, at })?;
                 let failures = avoided.in_a_row.entry(cell.subject.clone()).or_default();
                 *failures += 1;
                 if *failures >= MOST_FAILURES {
@@ -463,6 +483,16 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
             }
         }
         Ok(())
+    }
+
+    /// Of a run of this session: it took what has gone by since it was begun, whatever of that its record has.
+    fn spent(&mut self, under: &UnderWay) -> RunSpent {
+        let spent = self.carrier.spent(under);
+        let since = under
+            .at
+            .parse::<Timestamp>()
+            .map_or(0.0, |at| self.carrier.now().duration_since(at).as_secs_f64());
+        RunSpent { took_s: spent.took_s.max(since), ..spent }
     }
 
     /// What was switched on is switched off, and how it ended is recorded.

@@ -18,6 +18,7 @@ use crate::axes::{CampaignAxis, HasAxes};
 use crate::check::{CampaignError, wrong};
 use crate::replicate::Published;
 use crate::rest::CampaignRest;
+use crate::schedule::TimesOfDay;
 
 /// The version of the file's format that this program writes; it reads this one.
 pub const CAMPAIGN_VERSION: u32 = 1;
@@ -436,6 +437,16 @@ fn default_iops() -> Span {
 }
 
 impl CampaignFile {
+    /// One of its subjects.
+    pub fn subject(&self, name: &str) -> Option<&Subject> {
+        self.subjects.iter().find(|s| s.name == name)
+    }
+
+    /// When its blocks are measured; `None`: one after the other. Of a file that was read there is no error.
+    pub fn times_of_day(&self) -> Option<TimesOfDay> {
+        TimesOfDay::of(self).ok().flatten()
+    }
+
     /// Every command line that the file would have run, and every device whose data it lets be destroyed: what nobody takes from a file
     /// unseen.
     pub fn dangers(&self) -> Vec<String> {

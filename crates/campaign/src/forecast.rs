@@ -100,8 +100,7 @@ pub fn unbounded<'a>(
 }
 
 fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
-    let promised =
-        file.subjects.iter().find(|s| s.name == cell.subject).map(|s| s.promised).unwrap_or_default();
+    let promised = file.subject(&cell.subject).map(|s| s.promised).unwrap_or_default();
     let Some(target) = &cell.target else { return NOTHING };
     if let TargetSpec::Sim(_) = target {
         return NOTHING;
@@ -127,8 +126,12 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
         CellWork::Files(f) => {
             let cycles = f64::from(f.cycles);
             let total = f.total_bytes.or(f.threads.map(|n| f.bytes_of(n))).map(|n| n as f64 * cycles);
-            let rate = promised.bytes_per_s.map(|r| r.0).filter(|r| *r > 0.0);
-            let moved = total.zip(rate).map_or(0.0, |(total, rate)| 2.0 * total / rate);
+            // It writes all of it, and reads it.
+            let takes_s = |op: &str| {
+                let rate = promised.of_op(op).bytes_per_s.map(|r| r.0).filter(|r| *r > 0.0);
+                total.zip(rate).map_or(0.0, |(total, rate)| total / rate)
+            };
+            let moved = takes_s("write") + takes_s("read");
             let iops_s = f.iops_duration.0.as_secs_f64() * cycles;
             Forecast {
                 time_s: f.least_s.unwrap_or(iops_s + moved),
@@ -162,22 +165,53 @@ fn load(target: &TargetSpec, stage: &Stage, measured_s: f64, promised: &Promised
     }
 }
 
-/// Ops/s that the subject promises of these ops; `None`: nothing that bounds them.
+/// Ops/s that the subject promises of these ops; `None`: nothing that bounds them. What is read and what is written may be bounded each
+/// by its own promise; what has none shares that of all payload.
 pub(crate) fn promised_rate(promised: &Promised, w: &Workload) -> Option<f64> {
-    let per_op = w.size.mean_bytes() as f64 * moves(w);
-    let by_bytes = promised.bytes_per_s.filter(|_| per_op > 0.0).map(|b| b.0 / per_op);
-    match (promised.ops_per_s.map(|r| r.0), by_bytes) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+    let size = w.size.mean_bytes() as f64;
+    let mut bounds: Vec<f64> = promised.ops_per_s.iter().map(|r| r.0).collect();
+    for (own, is_of) in [
+        (promised.read_bytes_per_s, (|k| payload_of(k) == Payload::Read) as fn(OpKind) -> bool),
+        (promised.write_bytes_per_s, |k| payload_of(k) == Payload::Written),
+    ] {
+        let per_op = size * share(w, is_of);
+        bounds.extend(own.filter(|_| per_op > 0.0).map(|b| b.0 / per_op));
+    }
+    let is_shared = |k| match payload_of(k) {
+        Payload::Read => promised.read_bytes_per_s.is_none(),
+        Payload::Written => promised.write_bytes_per_s.is_none(),
+        Payload::None => false,
+    };
+    let per_op = size * share(w, is_shared);
+    bounds.extend(promised.bytes_per_s.filter(|_| per_op > 0.0).map(|b| b.0 / per_op));
+    bounds.into_iter().reduce(f64::min)
+}
+
+/// Which way the payload of an op goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Payload {
+    Read,
+    Written,
+    None,
+}
+
+fn payload_of(kind: OpKind) -> Payload {
+    match kind {
+        OpKind::Stat | OpKind::List | OpKind::Delete | OpKind::DeleteBatch | OpKind::Copy => Payload::None,
+        OpKind::Get | OpKind::GetRange | OpKind::Read => Payload::Read,
+        _ => Payload::Written,
     }
 }
 
 /// Share of the ops that move payload.
 fn moves(w: &Workload) -> f64 {
+    share(w, |k| payload_of(k) != Payload::None)
+}
+
+fn share(w: &Workload, is_of: impl Fn(OpKind) -> bool) -> f64 {
     let total: f64 = w.mix.values().map(|n| f64::from(*n)).sum();
-    let still = [OpKind::Stat, OpKind::List, OpKind::Delete, OpKind::DeleteBatch, OpKind::Copy];
-    let moving: f64 = w.mix.iter().filter(|(k, _)| !still.contains(k)).map(|(_, n)| f64::from(*n)).sum();
-    if total > 0.0 { moving / total } else { 0.0 }
+    let of: f64 = w.mix.iter().filter(|(k, _)| is_of(**k)).map(|(_, n)| f64::from(*n)).sum();
+    if total > 0.0 { of / total } else { 0.0 }
 }
 
 /// Ops and bytes before the load, with those that take objects away after it.

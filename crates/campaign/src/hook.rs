@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use plimsoll_model::credentials::{credentials_in, without_credentials};
+use plimsoll_model::text::keep_secret;
 use plimsoll_store::process::group_lives;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -57,8 +59,10 @@ pub fn run_hook(
     is_ended: impl Fn() -> bool,
 ) -> Result<(), String> {
     let cannot = |e: io::Error| format!("could not be started: {e}");
+    keep_secrets(command);
+    let named = without_credentials(command);
     let mut said = HookLog::open(files.log).map_err(cannot)?;
-    said.begin(&format!("# {} {}: {command}", of.subject, of.when)).map_err(cannot)?;
+    said.begin(&format!("# {} {}: {named}", of.subject, of.when)).map_err(cannot)?;
     let mut child = Command::new("sh")
         .args(["-c", WAITS, "sh", command])
         .env("PLIMSOLL_CAMPAIGN", of.campaign)
@@ -70,7 +74,7 @@ pub fn run_hook(
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
-    let noted = HookNote::of(of.campaign, of.subject, command, child.id()).write(files.note);
+    let noted = HookNote::of(of.campaign, of.subject, &named, child.id()).write(files.note);
     let go = child.stdin.take();
     if let Err(e) = noted {
         // It reads an end, and runs nothing.
@@ -82,10 +86,19 @@ pub fn run_hook(
     let _ = go.map(|mut go| go.write_all(b"go\n"));
     let problem = watch(&mut child, limit, &mut said, is_ended)?;
     let _ = fs::remove_file(files.note);
+    said.leave_out_secrets();
     let Some(problem) = problem else { return Ok(()) };
     let tail = said.tail().unwrap_or_default();
     let tail = String::from_utf8_lossy(&tail);
     Err(if tail.trim().is_empty() { problem } else { format!("{problem}; it said: {}", tail.trim()) })
+}
+
+/// What a command is given on its line it may say again, in any form.
+fn keep_secrets(command: &str) {
+    for value in credentials_in(command) {
+        keep_secret(value);
+        value.split_once(':').into_iter().for_each(|(_, password)| keep_secret(password));
+    }
 }
 
 /// Waits for it. Why it does not count as done, where it does not.
@@ -194,6 +207,19 @@ impl HookLog {
             let _ = self.file.set_len(cut);
             let _ = self.file.write_all(b"\n# more than 16 MiB; the last of it:\n");
             let _ = self.file.write_all(&last);
+        }
+    }
+
+    /// What this command said, without what looks like a credential (`set -x` shows all that is run).
+    fn leave_out_secrets(&mut self) {
+        let mut all = Vec::new();
+        let read = self.file.seek(SeekFrom::Start(self.from)).and_then(|_| self.file.read_to_end(&mut all));
+        let text = String::from_utf8_lossy(&all);
+        let clean = without_credentials(&text);
+        if read.is_ok() && clean != text {
+            // A log that cannot be written anew is no reason to end a campaign; what had a secret in it goes in any case.
+            let _ = self.file.set_len(self.from);
+            let _ = self.file.write_all(clean.as_bytes());
         }
     }
 
@@ -310,6 +336,26 @@ mod tests {
         assert!(problem.ends_with("the end") && problem.len() < 3000, "{}", problem.len());
         let len = fs::metadata(dir.path().join("hooks.log")).unwrap().len();
         assert!(len > MOST_SAID && len < MOST_SAID + 8000, "{len}");
+    }
+
+    /// Neither the command nor what it says again: not in the log, the note or the problem.
+    #[test]
+    fn a_secret_of_a_command_is_in_no_trace_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("note");
+        let command = format!(
+            "set -x; true --password hunter22; cp {} {}; echo said: hunter22; echo sig: 'http://h/c?sig=abcdef'; exit 3",
+            dir.path().join("hook.json").display(),
+            copy.display(),
+        );
+        let problem = run_in(dir.path(), &command, Duration::from_secs(60), false).unwrap_err();
+        let log = fs::read_to_string(dir.path().join("hooks.log")).unwrap();
+        let note = fs::read_to_string(copy).unwrap();
+        for trace in [&problem, &log, &note] {
+            assert!(!trace.contains("hunter22") && !trace.contains("sig=abcdef"), "{trace}");
+            assert!(trace.contains("secret left out"), "{trace}");
+        }
+        assert!(log.contains("said: (secret left out)") && log.contains("true --password"), "{log}");
     }
 
     #[test]

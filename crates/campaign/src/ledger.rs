@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use plimsoll_model::cost::Money;
+use plimsoll_model::credentials::{toml_without_credentials, without_credentials};
 use plimsoll_model::text::clean;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
@@ -15,9 +16,11 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::cells::CampaignCell;
 use crate::check::{CampaignError, wrong};
 use crate::figures::CellRun;
+use crate::file::CampaignFile;
 use crate::lock::CampaignLock;
 use crate::place::{self, own};
 use crate::schedule::RunTime;
+use crate::unseen::dangers_hash;
 
 /// Of the first line.
 pub const LEDGER_FORMAT: &str = "plimsoll.ledger/1";
@@ -52,6 +55,9 @@ pub enum LedgerEntry {
         /// The budget of money that was given beside the file: it holds until another is given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_cost: Option<Money>,
+        /// The flags of the fleet that it measures over: who takes it up again does so, too. Empty: this machine alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        fleet: Vec<String>,
         /// RFC 3339.
         at: String,
     },
@@ -61,6 +67,12 @@ pub enum LedgerEntry {
         hash: String,
         /// Of each cell.
         cells: BTreeMap<String, String>,
+        /// Of the copy that is kept of it, where secrets are left out of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        copy: Option<String>,
+        /// Then of its commands and devices, too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dangers: Option<String>,
         /// RFC 3339.
         at: String,
     },
@@ -85,9 +97,9 @@ pub enum LedgerEntry {
         run: String,
         /// In words.
         why: String,
-        /// What was spent on it, where it had prices.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
+        /// On it.
+        #[serde(flatten)]
+        spent: RunSpent,
         /// RFC 3339.
         at: String,
     },
@@ -97,9 +109,9 @@ pub enum LedgerEntry {
         cell: String,
         /// In words, with the remedy.
         problem: String,
-        /// What was spent on it, where it had prices.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cost: Option<Money>,
+        /// On it.
+        #[serde(flatten)]
+        spent: RunSpent,
         /// RFC 3339.
         at: String,
     },
@@ -150,6 +162,38 @@ pub struct UnderWay {
     pub at: String,
 }
 
+/// What a run that does not count has taken: budgets hold it all the same.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunSpent {
+    /// From its begin to its end, or to the last that is known of it, seconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub took_s: f64,
+    /// Payload; of a run that was killed with what it may have moved after its record ends.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub bytes: u64,
+    /// Ops, as above.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub requests: u64,
+    /// Where it had prices, as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+}
+
+impl LedgerEntry {
+    /// What is said in it in words, without credentials: a command, or a server, may have said one.
+    pub(crate) fn without_credentials(mut self) -> Self {
+        let words = match &mut self {
+            Self::Dropped { why: words, .. }
+            | Self::Failed { problem: words, .. }
+            | Self::Hook { problem: Some(words), .. }
+            | Self::Ended { how: words, .. } => words,
+            _ => return self,
+        };
+        *words = without_credentials(words).into_owned();
+        self
+    }
+}
+
 impl UnderWay {
     /// Its run, with what is known of how it began.
     pub(crate) fn begun(&self, run: CellRun) -> CellRun {
@@ -159,6 +203,10 @@ impl UnderWay {
 
 fn is_zero(s: &f64) -> bool {
     *s == 0.0
+}
+
+fn is_none(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Before a subject's cells, or after.
@@ -277,9 +325,18 @@ impl CampaignDir {
         entries(&text).map_err(|(line, problem)| LedgerError::Damaged { path, line, problem })
     }
 
-    /// The text of the file as it was taken last.
+    /// The text of the file as it was taken last, without credentials.
     pub fn copy(&self) -> Option<String> {
         String::from_utf8(place::text(&self.path, COPY)?).ok()
+    }
+
+    /// The same, where it is that of the last file of these entries.
+    pub fn copy_of(&self, entries: &[LedgerEntry]) -> Option<String> {
+        let taken = entries.iter().rev().find_map(|e| match e {
+            LedgerEntry::File { hash, copy, .. } => Some(copy.as_ref().unwrap_or(hash)),
+            _ => None,
+        })?;
+        self.copy().filter(|copy| text_hash(copy) == *taken)
     }
 
     /// Of the commands and devices that were shown last, a hash.
@@ -324,7 +381,7 @@ pub struct CampaignLedger {
 }
 
 impl CampaignLedger {
-    /// Keeps the text of the file beside the ledger, whole. One that was edited there is not replaced.
+    /// Keeps the text of the file beside the ledger, whole but for credentials. One that was edited there is not replaced.
     pub fn keep_copy(&self, text: &str) -> Result<(), LedgerError> {
         let io = |path: &PathBuf| {
             let path = path.clone();
@@ -334,8 +391,9 @@ impl CampaignLedger {
         let known = entries(&String::from_utf8_lossy(&all)).unwrap_or_default();
         let was_taken = |old: &[u8]| {
             let old = text_hash(&String::from_utf8_lossy(old));
-            known.iter().any(|e| matches!(e, LedgerEntry::File { hash, .. } if *hash == old))
+            known.iter().any(|e| matches!(e, LedgerEntry::File { hash, copy, .. } if *copy.as_ref().unwrap_or(hash) == old))
         };
+        let text = toml_without_credentials(text);
         place::replace(&self.copy, text.as_bytes(), was_taken).map_err(io(&self.copy))
     }
 }
@@ -412,7 +470,14 @@ pub fn text_hash(text: &str) -> String {
 /// The file entry for these cells.
 pub fn file_entry(text: &str, cells: &[CampaignCell], at: String) -> LedgerEntry {
     let cells = cells.iter().map(|c| (c.key.clone(), c.hash.clone())).collect();
-    LedgerEntry::File { hash: text_hash(text), cells, at }
+    let kept = toml_without_credentials(text);
+    let (mut copy, mut dangers) = (None, None);
+    if kept != text {
+        // The copy no longer says what was allowed: one secret for another is another command.
+        copy = Some(text_hash(&kept));
+        dangers = CampaignFile::from_toml(text).ok().map(|f| dangers_hash(&f.dangers()));
+    }
+    LedgerEntry::File { hash: text_hash(text), cells, copy, dangers, at }
 }
 
 /// The campaign of a ledger has this name, and no other.

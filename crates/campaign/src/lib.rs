@@ -62,7 +62,9 @@ pub use file::{
     WatchOfLoad,
 };
 pub use hook::{HookFiles, HookOf, run_hook};
-pub use ledger::{CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, UnderWay};
+pub use ledger::{
+    CampaignDir, CampaignLedger, HookTime, LedgerEntry, LedgerError, LedgerSink, RunSpent, UnderWay,
+};
 pub use left_hook::end_left_hook;
 pub use money::{CampaignPrices, CostKnownBy, CostToGo, MoneySpent, RunCost, affordable};
 pub use of_runs::{LooseRun, of_runs};

@@ -85,6 +85,8 @@ pub struct CostToGo {
     pub amount: Decimal,
     /// Every cell once.
     pub once: Decimal,
+    /// The next run of each cell that has a price, by its key.
+    pub runs: Vec<(String, Decimal)>,
     /// What the amounts are, the weakest last; empty: nothing is to come that has a price.
     pub known_by: Vec<CostKnownBy>,
     /// What has no bound, and the first cell of which that is so, with how many there are.
@@ -220,6 +222,7 @@ impl CampaignPrices {
         for (cell, s) in cells.iter().zip(&state.cells).filter(|(_, s)| s.to_go() > 0) {
             let Some(run) = self.next_run(file, cell, &s.runs)? else { continue };
             out.once = add(out.once, run.amount);
+            out.runs.push((cell.key.clone(), run.amount));
             out.amount = add(out.amount, mul(run.amount, s.to_go().into()));
             out.known_by.push(run.known_by);
             for why in run.open {
@@ -265,17 +268,13 @@ pub fn affordable(
             text(add(need, state.money.of(&budget.currency)))
         )
     };
-    let due = || cells.iter().zip(&state.cells).filter(|(_, s)| s.to_go() > 0);
-    for (cell, s) in due() {
-        let Some(run) = prices.next_run(file, cell, &s.runs)? else { continue };
-        if run.amount > left {
-            let over = text(run.amount - left);
-            return Err(wrong(
-                format!("budget.cost: one run of '{}'", cell.key),
-                format!("it may cost {}, and {of_budget}: {over} too little", text(run.amount)),
-                remedy(run.amount),
-            ));
-        }
+    if let Some((key, amount)) = all.runs.iter().find(|(_, amount)| *amount > left) {
+        let over = text(*amount - left);
+        return Err(wrong(
+            format!("budget.cost: one run of '{key}'"),
+            format!("it may cost {}, and {of_budget}: {over} too little", text(*amount)),
+            remedy(*amount),
+        ));
     }
     if all.once > left || left.is_zero() {
         let over = text(all.once - left);
@@ -283,7 +282,7 @@ pub fn affordable(
             "budget.cost",
             format!(
                 "each of {} cells once may cost {}, and {of_budget}: {over} too little",
-                due().count(),
+                state.cells.iter().filter(|s| s.to_go() > 0).count(),
                 text(all.once)
             ),
             remedy(all.once),
@@ -359,7 +358,7 @@ fn of_plan(
 
 /// The plan with its closed loop at the rate that the subject promises, which nobody holds it to; `None`: there is no such rate.
 fn promised_plan(file: &CampaignFile, cell: &CampaignCell) -> Option<Plan> {
-    let promised = file.subjects.iter().find(|s| s.name == cell.subject)?.promised;
+    let promised = file.subject(&cell.subject)?.promised;
     let mut plan = cell.plan(0, 0)?;
     let stage = match &mut plan.controller {
         Some(ControllerSpec::Watch { template, .. }) => template.as_mut(),

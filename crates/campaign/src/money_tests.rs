@@ -213,6 +213,6 @@ fn what_was_cut_short_was_paid_all_the_same() {
     let costs = crate::ledger::entries(&text)
         .unwrap()
         .into_iter()
-        .filter(|e| matches!(e, LedgerEntry::Dropped { cost: Some(c), .. } if c.to_string() == "1.25 USD"));
+        .filter(|e| matches!(e, LedgerEntry::Dropped { spent, .. } if spent.cost.as_ref().is_some_and(|c| c.to_string() == "1.25 USD")));
     assert_eq!(costs.count(), 2);
 }

@@ -78,6 +78,7 @@ pub fn of_runs(title: &str, runs: &[LooseRun], root: &Path) -> Campaigned {
         dir,
         runs: root.to_owned(),
         prices: None,
+        budget_beside: None,
         strangers: Vec::new(),
     }
 }

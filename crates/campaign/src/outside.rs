@@ -16,7 +16,7 @@ use crate::drive::{CampaignCarrier, CampaignEnd, CampaignSession, CampaignTold, 
 use crate::figures::{CellFigure, CellRun};
 use crate::file::{CampaignFile, Subject};
 use crate::ledger::{
-    HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, UnderWay, entries, stamp,
+    HookTime, LEDGER_FORMAT, LedgerEntry, LedgerError, LedgerSink, RunSpent, UnderWay, entries, stamp,
 };
 use crate::money::CampaignPrices;
 use crate::rest::Rested;
@@ -75,11 +75,20 @@ pub(crate) struct Outside {
     pub clock_s: i64,
     pub interrupt_waits: bool,
     pub is_interrupted: bool,
+    pub is_waiting_over: bool,
+    /// Seconds of a pause between runs, of a command, and of a wait for rest.
+    pub pause_s: i64,
+    pub hook_s: i64,
+    pub unrest_s: i64,
     pub prices: Option<CampaignPrices>,
     /// Of each run that has prices.
     pub run_costs: Decimal,
     /// What of the budget each run was told to be left.
     pub told_left: Vec<String>,
+    /// What the record has of each run that does not count.
+    pub cut: RunSpent,
+    /// What a run that cannot be measured takes, seconds.
+    pub failing_s: i64,
     /// A run that is begun with less than this left is ended by its budget.
     pub ended_below: Decimal,
 }
@@ -132,6 +141,7 @@ impl CampaignCarrier for Sim {
             return CellEnd::Interrupted;
         }
         if o.failing.iter().any(|f| cell.key.starts_with(f)) {
+            o.clock_s += o.failing_s;
             return CellEnd::Failed("no such storage".into());
         }
         let cost = terms.cost.as_ref().map(|c| Money::of(o.run_costs, &c.currency));
@@ -165,9 +175,10 @@ impl CampaignCarrier for Sim {
         CellEnd::Measured(Box::new(run))
     }
 
-    fn spent(&mut self, _: &UnderWay) -> Option<Money> {
+    fn spent(&mut self, _: &UnderWay) -> RunSpent {
         let o = self.0.borrow();
-        o.prices.as_ref().map(|p| Money::of(o.run_costs, p.currency()))
+        let cost = o.prices.as_ref().map(|p| Money::of(o.run_costs, p.currency()));
+        RunSpent { cost, ..o.cut.clone() }
     }
 
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
@@ -183,19 +194,29 @@ impl CampaignCarrier for Sim {
         if o.step_kills() {
             return (0.0, Some("killed".into()));
         }
+        o.clock_s += o.hook_s;
         let is_failing = o.failing.iter().any(|f| f == command);
         (1.0, is_failing.then(|| "failed".to_owned()))
     }
 
-    fn rest(&mut self, _: Duration) {}
+    fn rest(&mut self, _: Duration) {
+        let mut o = self.0.borrow_mut();
+        o.clock_s += o.pause_s;
+    }
 
     fn await_rest(&mut self, _: &CampaignCell, limit: Duration) -> Rested {
         self.0.borrow_mut().log.push(format!("waits {} s at most", limit.as_secs()));
-        Rested { took_s: 7.0, unrest: self.0.borrow().unrest.clone() }
+        let mut o = self.0.borrow_mut();
+        o.clock_s += o.unrest_s.min(limit.as_secs() as i64);
+        Rested { took_s: 7.0, unrest: o.unrest.clone() }
     }
 
     fn is_interrupted(&self) -> bool {
         self.0.borrow().is_interrupted
+    }
+
+    fn is_waiting_over(&self) -> bool {
+        self.0.borrow().is_waiting_over
     }
 
     fn wait_until(&mut self, due: Timestamp) {
@@ -242,7 +263,7 @@ pub(crate) fn session(
             at: at.clone(),
         });
     }
-    opening.push(LedgerEntry::Opened { version: "0".into(), budget_cost: None, at });
+    opening.push(LedgerEntry::Opened { version: "0".into(), budget_cost: None, fleet: Vec::new(), at });
     for entry in &opening {
         if let Err(e) = sim.append(entry) {
             return (Err(e), CampaignState::of(file, &cells, &known));

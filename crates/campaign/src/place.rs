@@ -6,6 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use plimsoll_store::whole::{beside, replace_whole};
 use rustix::fs::OFlags;
 
 use crate::ledger::{LEDGER, LedgerEntry, LedgerError};
@@ -158,15 +159,7 @@ pub(crate) fn replace(path: &Path, content: &[u8], is_ours: impl Fn(&[u8]) -> bo
             return Err(theirs("is not what a campaign wrote there"));
         }
     }
-    let mut random = [0u8; 8];
-    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-    let new = dir.join(format!("{name}.{:016x}.new", u64::from_le_bytes(random)));
-    let mut file = own().create_new(true).open(&new)?;
-    let put = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
-    put.inspect_err(|_| {
-        // Half of it is of no use.
-        let _ = fs::remove_file(&new);
-    })
+    replace_whole(path, &beside(path)?, content, 0o600)
 }
 
 #[cfg(test)]

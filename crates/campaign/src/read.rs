@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use plimsoll_model::RunSummary;
+use plimsoll_model::cost::Money;
 use plimsoll_store::{RunDir, StoreError};
 
 use crate::brought;
@@ -13,7 +14,7 @@ use crate::file::CampaignFile;
 use crate::ledger::{CampaignDir, LedgerEntry, LedgerError, check_name};
 use crate::money::CampaignPrices;
 use crate::result::{CampaignResult, result};
-use crate::schedule::{RunDue, RunTime, TimesOfDay};
+use crate::schedule::{RunDue, RunTime};
 use crate::state::CampaignState;
 
 /// All of it.
@@ -33,6 +34,8 @@ pub struct Campaigned {
     pub runs: PathBuf,
     /// Prices of its subjects, by whoever reads them.
     pub prices: Option<CampaignPrices>,
+    /// The budget of money that was given beside the file, now or to the session before: it holds until another is given.
+    pub budget_beside: Option<Money>,
     /// Runs that were brought along and are of no cell.
     pub strangers: Vec<String>,
 }
@@ -71,7 +74,17 @@ pub fn read_campaign(
         merged.into_iter().for_each(|(i, runs)| state.bring(i, runs));
         strangers.extend(others);
     }
-    Ok(Campaigned { file, cells, state, entries, dir, runs: runs.to_owned(), prices: None, strangers })
+    Ok(Campaigned {
+        file,
+        cells,
+        state,
+        entries,
+        dir,
+        runs: runs.to_owned(),
+        prices: None,
+        budget_beside: None,
+        strangers,
+    })
 }
 
 /// A run by its path (from where the file is), or by its name among the runs.
@@ -97,6 +110,15 @@ fn brought_run(
 }
 
 impl Campaigned {
+    /// The flags of the fleet that the last session measured over; empty: it was this machine alone.
+    pub fn fleet_before(&self) -> &[String] {
+        let last = self.entries.iter().rev().find_map(|e| match e {
+            LedgerEntry::Opened { fleet, .. } => Some(fleet.as_slice()),
+            _ => None,
+        });
+        last.unwrap_or_default()
+    }
+
     /// What its runs say together.
     pub fn result(&self) -> CampaignResult {
         result(&self.file, &self.cells, &self.state)
@@ -104,7 +126,7 @@ impl Campaigned {
 
     /// When the next run is due, in words, for a campaign with times of day; `None`: at once, or nothing is to go.
     pub fn next_due(&self, now: Timestamp) -> Option<String> {
-        let times = TimesOfDay::of(&self.file).ok()??;
+        let times = self.file.times_of_day()?;
         let (_, block) = self.state.next(&self.file, &self.cells, |_| false)?;
         let of = |t: &RunTime| format!("block {} of its repeats, at {}", block + 1, t.of);
         Some(match self.state.due(Some(&times), block, now)? {

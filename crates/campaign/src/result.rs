@@ -9,7 +9,7 @@ use crate::burst::{self, LimitFigures};
 use crate::cells::{CampaignCell, CellWork};
 use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
-use crate::schedule::{TIME_AXIS, TimesOfDay};
+use crate::schedule::TIME_AXIS;
 use crate::spread;
 use crate::state::CampaignState;
 
@@ -207,7 +207,7 @@ pub fn result(file: &CampaignFile, cells: &[CampaignCell], state: &CampaignState
     let rows = |state: &CampaignState| -> Vec<CampaignRow> {
         groups.iter().flat_map(|instances| rows_of(file, cells, state, instances)).collect()
     };
-    let by_time = TimesOfDay::of(file).ok().flatten().map_or_else(Vec::new, |t| {
+    let by_time = file.times_of_day().map_or_else(Vec::new, |t| {
         t.names().flat_map(|time| rows(&state.of_time(time)).into_iter().map(|r| of_time(r, time))).collect()
     });
     let failed = cells.iter().zip(&state.cells).filter_map(|(c, s)| Some((c.key.clone(), s.failed.clone()?)));
@@ -278,7 +278,7 @@ fn row(
     };
     let to_go: u32 = instances.iter().map(|i| state.cells[*i].to_go()).sum();
     let asked = file.repeat.until_wide.filter(|_| to_go == 0 && cell.target.is_some());
-    let subject = file.subjects.iter().find(|s| s.name == cell.subject);
+    let subject = file.subject(&cell.subject);
     let void = all().filter(|r| usable(r, &line.line).is_none());
     CampaignRow {
         subject: cell.subject.clone(),

@@ -180,7 +180,7 @@ impl TimesOfDay {
     }
 
     /// Until when a time holds that began then.
-    fn end(&self, from: Timestamp) -> Timestamp {
+    pub(crate) fn end(&self, from: Timestamp) -> Timestamp {
         (0..self.times.len()).map(|slot| self.next(slot, from)).min().unwrap_or(Timestamp::MAX)
     }
 

@@ -9,7 +9,7 @@ use plimsoll_model::cost::Money;
 use crate::cells::CampaignCell;
 use crate::figures::CellRun;
 use crate::file::{CampaignFile, Repeats};
-use crate::ledger::{HookTime, LedgerEntry, UnderWay};
+use crate::ledger::{HookTime, LedgerEntry, RunSpent, UnderWay};
 use crate::money::MoneySpent;
 use crate::order;
 use crate::result::rates;
@@ -141,14 +141,14 @@ impl CampaignState {
                     None => self.set_aside += 1,
                 }
             }
-            LedgerEntry::Dropped { cost, .. } => {
+            LedgerEntry::Dropped { spent, .. } => {
                 self.under_way = None;
                 self.dropped += 1;
-                self.paid(cost.as_ref());
+                self.taken(spent);
             }
-            LedgerEntry::Failed { cell, problem, cost, .. } => {
+            LedgerEntry::Failed { cell, problem, spent, .. } => {
                 self.under_way = None;
-                self.paid(cost.as_ref());
+                self.taken(spent);
                 if let Some((i, _)) = self.keys.get(cell) {
                     self.cells[*i].failed = Some(problem.clone());
                 }
@@ -160,6 +160,14 @@ impl CampaignState {
             }
             LedgerEntry::Opened { .. } | LedgerEntry::Ended { .. } => {}
         }
+    }
+
+    /// By a run that does not count.
+    fn taken(&mut self, by: &RunSpent) {
+        self.spent.time_s += by.took_s;
+        self.spent.bytes = self.spent.bytes.saturating_add(by.bytes);
+        self.spent.requests = self.spent.requests.saturating_add(by.requests);
+        self.paid(by.cost.as_ref());
     }
 
     fn paid(&mut self, money: Option<&Money>) {

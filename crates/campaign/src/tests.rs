@@ -11,7 +11,7 @@ use crate::cells::{CampaignCell, expand};
 use crate::drive::CampaignEnd;
 use crate::figures::{CellFigure, CellRun};
 use crate::file::CampaignFile;
-use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, UnderWay, entries};
+use crate::ledger::{HookTime, LEDGER_FORMAT, LedgerEntry, RunSpent, UnderWay, entries};
 use crate::outside::{Outside, file, session, text, whole};
 use crate::result::{IntervalOf, result};
 use crate::state::CampaignState;
@@ -127,6 +127,71 @@ fn a_command_that_leaves_something_in_the_way_ends_the_session() {
     assert!(!outside.borrow().begun.keys().any(|k| k.starts_with("b/")));
     outside.borrow_mut().failing.clear();
     assert_eq!(session(&f, &outside).0.unwrap(), CampaignEnd::Complete);
+}
+
+/// Killed in its runs again and again, it ends where its budget does: what a run that does not count took is spent, too.
+#[test]
+fn a_budget_holds_what_killed_runs_took() {
+    for budget in ["time = \"50s\"", "bytes = \"2500B\"", "requests = 2500"] {
+        let text = text("as-written", "{ at_least = 1 }", &format!("budget = {{ {budget} }}"));
+        let f =
+            CampaignFile::from_toml(&text.replace("before = [\"on a\"]\nafter = [\"off a\"]\n", "")).unwrap();
+        let cut = RunSpent { took_s: 20.0, bytes: 1000, requests: 1000, ..RunSpent::default() };
+        let outside = Rc::new(RefCell::new(Outside { cut, ..Outside::default() }));
+        for n in 1.. {
+            {
+                // Taken up, perhaps the line of the run before, the line of this one, and killed in it.
+                let mut o = outside.borrow_mut();
+                (o.kill_in, o.is_dead) = (Some(3), false);
+            }
+            if let (Ok(end), state) = session(&f, &outside) {
+                assert!(
+                    matches!(&end, CampaignEnd::Budget(what) if budget.starts_with(&what[..4])),
+                    "{end:?}"
+                );
+                assert!((2..=4).contains(&state.dropped) && state.done_runs() == 0, "{budget}: {state:?}");
+                break;
+            }
+            assert!(n < 10, "{budget}: it is never used up");
+        }
+    }
+}
+
+/// Of runs that could not be measured, too, by the clock: their record may have nothing.
+#[test]
+fn a_budget_holds_what_failed_runs_took() {
+    let f = CampaignFile::from_toml(&text("as-written", "{ at_least = 1 }", "budget = { time = \"1h\" }"))
+        .unwrap();
+    let failing = vec!["a/".into(), "b/".into()];
+    let outside = Rc::new(RefCell::new(Outside { failing, failing_s: 600, ..Outside::default() }));
+    let (_, state) = session(&f, &outside);
+    // Two of each subject; and two commands, of a second each.
+    assert_eq!(state.spent.time_s, 4.0 * 600.0 + 2.0);
+    let (end, state) = session(&f, &outside);
+    assert!(matches!(end.unwrap(), CampaignEnd::Budget(_)));
+    assert!(state.spent.time_s <= 3600.0 + 600.0, "{:?}", state.spent);
+}
+
+/// What is promised of reads and of writes by itself bounds them, each and mixed.
+#[test]
+fn a_promise_of_reads_or_writes_alone_says_what_a_run_takes() {
+    let ops = |mix: &str, promised: &str| {
+        let text = format!(
+            "version = 1\nname = \"t\"\n[[subject]]\nname = \"a\"\npromised = {{ {promised} }}\n\
+             target = {{ kind = \"block\", path = \"/dev/null\", size = \"1GiB\", existing = true }}\n\
+             [[workload]]\nname = \"w\"\nmix = {{ {mix} }}\nsizes = [\"1MiB\"]\nduration = \"10s\"\nwarmup = \"0s\"\n"
+        );
+        let f = CampaignFile::from_toml(&text).unwrap();
+        forecast::next_run(&f, &expand(&f).unwrap()[0], &[]).requests.map(|n| n.round())
+    };
+    let both = "read_bytes_per_s = \"100MiB/s\", write_bytes_per_s = \"20MiB/s\"";
+    assert_eq!(ops("read = 1", both), Some(1000.0));
+    assert_eq!(ops("write = 1", both), Some(200.0));
+    // Of four ops one is written: 80 a second, of which 20 MiB are; 60 MiB are read, which is less than is promised.
+    assert_eq!(ops("read = 3, write = 1", both), Some(800.0));
+    assert_eq!(ops("write = 1", "read_bytes_per_s = \"100MiB/s\""), None);
+    assert_eq!(ops("write = 1", "read_bytes_per_s = \"100MiB/s\", bytes_per_s = \"50MiB/s\""), Some(500.0));
+    assert_eq!(ops("read = 1", "bytes_per_s = \"50MiB/s\", ops_per_s = \"10/s\""), Some(100.0));
 }
 
 /// Killed in any of the commands: what comes after the subject is due, and all of it.
@@ -322,7 +387,12 @@ fn an_entry_torn_in_the_middle_is_damage_unless_a_session_follows() {
         fresh: 1,
         at: String::new(),
     });
-    let opened = line(&LedgerEntry::Opened { version: "0".into(), budget_cost: None, at: String::new() });
+    let opened = line(&LedgerEntry::Opened {
+        version: "0".into(),
+        budget_cost: None,
+        fleet: Vec::new(),
+        at: String::new(),
+    });
     let ended = line(&LedgerEntry::Ended { how: "complete".into(), at: String::new() });
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent")).unwrap().len(), 2);
     assert_eq!(entries(&format!("{begun}{opened}{{\"ent\n{opened}")).unwrap().len(), 3);

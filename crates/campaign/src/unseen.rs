@@ -8,13 +8,15 @@ use crate::ledger::{CampaignDir, LedgerEntry, LedgerError, text_hash};
 pub fn unseen_dangers(dir: &CampaignDir, entries: &[LedgerEntry], file: &CampaignFile) -> Vec<String> {
     let now = file.dangers();
     let taken = entries.iter().rev().find_map(|e| match e {
-        LedgerEntry::File { hash, .. } => Some(hash),
+        LedgerEntry::File { dangers, .. } => Some(dangers.clone()),
         _ => None,
     });
     // A copy that is not the text that was taken says nothing of what was seen.
-    let copy = dir.copy().filter(|copy| taken.is_some_and(|hash| text_hash(copy) == *hash));
-    let seen = copy.and_then(|copy| CampaignFile::from_toml(&copy).ok()).map(|old| old.dangers());
-    if seen.as_ref() == Some(&now) || dir.shown().is_some_and(|shown| shown == hash(&now)) {
+    let of_copy =
+        || CampaignFile::from_toml(&dir.copy_of(entries)?).ok().map(|old| dangers_hash(&old.dangers()));
+    let seen = taken.and_then(|kept| kept.or_else(of_copy));
+    let now_hash = dangers_hash(&now);
+    if [seen, dir.shown()].into_iter().flatten().any(|known| known == now_hash) {
         return Vec::new();
     }
     now
@@ -22,10 +24,10 @@ pub fn unseen_dangers(dir: &CampaignDir, entries: &[LedgerEntry], file: &Campaig
 
 /// They were shown to whoever goes on with it.
 pub fn note_shown(dir: &CampaignDir, dangers: &[String]) -> Result<(), LedgerError> {
-    dir.keep_shown(&hash(dangers))
+    dir.keep_shown(&dangers_hash(dangers))
 }
 
-fn hash(dangers: &[String]) -> String {
+pub(crate) fn dangers_hash(dangers: &[String]) -> String {
     text_hash(&serde_json::to_string(dangers).expect("texts are always JSON"))
 }
 
@@ -33,13 +35,38 @@ fn hash(dangers: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::cells::expand;
-    use crate::ledger::{file_entry, now};
+    use crate::ledger::{LEDGER_FORMAT, LedgerSink as _, file_entry, now};
 
     fn text(before: &str) -> String {
         format!(
             "version = 1\nname = \"t\"\n[[subject]]\nname = \"a\"\nbefore = [\"{before}\"]\ntarget = {{ kind = \"null\" }}\n\
              [[workload]]\nname = \"put\"\nmix = {{ put = 1 }}\n"
         )
+    }
+
+    /// The copy has it not, and what was allowed is known all the same.
+    #[test]
+    fn a_secret_in_a_command_is_in_no_copy_and_another_one_is_another_command() {
+        let runs = tempfile::tempdir().unwrap();
+        let dir = CampaignDir::of(runs.path(), "t");
+        let mut ledger = dir.take().unwrap();
+        let format = LEDGER_FORMAT.into();
+        ledger.append(&LedgerEntry::Begun { format, name: "t".into(), fresh: 1, at: now() }).unwrap();
+        let old_text = text("curl --user root:calvin1 http://h");
+        let old = CampaignFile::from_toml(&old_text).unwrap();
+        let entries = [file_entry(&old_text, &expand(&old).unwrap(), now())];
+        ledger.keep_copy(&old_text).unwrap();
+        entries.iter().for_each(|e| ledger.append(e).unwrap());
+        assert!(!dir.copy_of(&entries).unwrap().contains("calvin1"));
+        assert!(unseen_dangers(&dir, &entries, &old).is_empty());
+        let new = CampaignFile::from_toml(&text("curl --user root:calvin2 http://h")).unwrap();
+        assert_eq!(unseen_dangers(&dir, &entries, &new).len(), 1);
+        // Taken again, with another secret, it is a copy of ours that is replaced.
+        ledger.keep_copy(&text("curl --user root:calvin2 http://h2")).unwrap();
+        for file in std::fs::read_dir(dir.path()).unwrap() {
+            let content = String::from_utf8_lossy(&std::fs::read(file.unwrap().path()).unwrap()).into_owned();
+            assert!(!content.contains("calvin"), "{content}");
+        }
     }
 
     #[test]

@@ -71,3 +71,58 @@ fn the_machine_is_waited_for_and_a_run_that_began_without_rest_says_so() {
     assert!(all.rows.iter().all(|r| r.remarks.len() == 1), "{:?}", all.rows);
     assert!(all.rows[0].remarks[0].1.contains("30s") && all.rows[0].remarks[0].1.contains("sda is busy"));
 }
+
+/// A pause, a command or a wait for rest may take longer than what was left of the time of day: no run is of a time that has passed.
+#[test]
+fn no_run_is_of_a_time_that_passed_while_something_was_waited_for() {
+    for (what, rest) in [
+        ("pause", "pause = \"40m\""),
+        ("command", "pause = \"0s\""),
+        ("rest", "pause = \"0s\", wait = \"5h\""),
+    ] {
+        let head = format!("times = [\"02:00\", \"14:00\"]\ntime_zone = \"UTC\"\nrest = {{ {rest} }}");
+        let f = CampaignFile::from_toml(&text("by-subject", "{ at_least = 1 }", &head)).unwrap();
+        let begun: Timestamp = "2026-11-24T13:59:00Z".parse().unwrap();
+        let mut o = Outside { clock_s: begun.as_second(), ..Outside::default() };
+        match what {
+            "pause" => o.pause_s = 3 * 3600,
+            "command" => o.hook_s = 11 * 3600,
+            _ => o.unrest_s = 5 * 3600,
+        }
+        let outside = Rc::new(RefCell::new(o));
+        let (end, state) = session(&f, &outside);
+        assert_eq!(end.unwrap(), CampaignEnd::Complete, "{what}");
+        assert_eq!(state.done_runs(), 6);
+        let ledger = String::from_utf8(outside.borrow().ledger.clone()).unwrap();
+        for under in crate::ledger::entries(&ledger).unwrap() {
+            let crate::ledger::LedgerEntry::Under(under) = under else { continue };
+            let at: Timestamp = under.at.parse().unwrap();
+            let time = under.time.unwrap();
+            let hour = (at.as_second() / 3600) % 24;
+            assert_eq!(time.of == "14:00", !(2..14).contains(&hour), "{what}: {} at {at}", time.of);
+        }
+    }
+}
+
+/// Asked a second time, it waits for no command: what comes after a subject is due when it is taken up again.
+#[test]
+fn a_command_that_was_not_waited_for_is_due_again() {
+    let f = CampaignFile::from_toml(&text("as-written", "{ at_least = 1 }", "")).unwrap();
+    let outside = Rc::new(RefCell::new(Outside {
+        failing: vec!["off a".into()],
+        is_waiting_over: true,
+        ..Outside::default()
+    }));
+    let (end, state) = session(&f, &outside);
+    assert!(matches!(end.unwrap(), CampaignEnd::Hopeless(_)));
+    assert_eq!(state.open_subject.as_deref(), Some("a"));
+    {
+        let mut o = outside.borrow_mut();
+        (o.is_waiting_over, o.failing) = (false, Vec::new());
+        o.log.clear();
+    }
+    let (end, _) = session(&f, &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Complete);
+    let log = outside.borrow().log.clone();
+    assert!(log.contains(&"a after".to_owned()), "{log:?}");
+}

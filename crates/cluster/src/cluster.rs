@@ -12,6 +12,7 @@ use plimsoll_setup::network::program;
 use plimsoll_store::{Journal, Thing};
 use plimsoll_target::ready::Ready;
 
+use crate::certificates::ClusterTrust;
 use crate::control::BoxControl;
 use crate::drives::BoxDrive;
 use crate::exporter::{self, BoxFacts, SharedFacts};
@@ -68,12 +69,12 @@ impl RunningCluster {
                 return Err(e);
             }
         };
-        let plan =
-            MinioPlan { program, drives: Vec::new(), parity: spec.made.parity(), keys, dir: own.dir.clone() };
+        let (dir, parity) = (own.dir.clone(), spec.made.parity());
+        let plan = MinioPlan { program, drives: Vec::new(), parity, keys, dir, trust: None };
         let (nodes, hosts, drives) = (Vec::new(), Vec::new(), Vec::new());
         let mut made =
             Self { spec: spec.clone(), network, home: Some(own), plan, nodes, hosts, drives, control };
-        match made.make().and_then(|()| minio::await_cluster(&mut made.nodes, stopped)) {
+        match made.make().and_then(|()| minio::await_cluster(&mut made.nodes, &made.plan, stopped)) {
             Ok(()) => Ok(made),
             Err(e) => {
                 // The reason is more than what could not be taken down, which the next start takes down.
@@ -86,6 +87,11 @@ impl RunningCluster {
     fn make(&mut self) -> Result<(), SetupError> {
         let home = self.home.as_mut().expect("it was just made");
         let journal = &mut home.journal;
+        if self.spec.made.tls {
+            let addresses = (1..=self.spec.made.nodes).map(|n| self.network.address(n)).collect();
+            self.plan.trust = Some(ClusterTrust::make(&home.dir, addresses)?);
+        }
+        let scheme = self.spec.made.scheme();
         let groups =
             self.spec.made.cpu.map(|cores| make_groups(cores, self.spec.made.nodes, journal)).transpose()?;
         for n in 1..=self.spec.made.nodes {
@@ -93,7 +99,7 @@ impl RunningCluster {
             for d in 1..=self.spec.made.drives {
                 let drive = BoxDrive::make(&self.spec, &home.dir, (n, d), journal)?;
                 self.plan.drives.push(format!(
-                    "http://{}:{}{}",
+                    "{scheme}://{}:{}{}",
                     self.network.address(n),
                     minio::PORT,
                     drive.path.display()
@@ -140,20 +146,20 @@ impl RunningCluster {
         Ready {
             kind: "cluster",
             address: format!("{}:{}", self.network.address(1), minio::PORT),
-            endpoint: self.pattern(minio::PORT),
+            endpoint: self.servers(),
             access_key: keys.map(|k| k.access_key.clone()),
             secret_key: keys.map(|k| k.secret_key.clone()),
             region: Some("us-east-1".into()),
-            ca_file: None,
+            ca_file: self.plan.trust.as_ref().map(|t| t.ca_file.clone()),
             path: Some(self.plan.dir.clone()),
             limits: None,
             pid: std::process::id(),
         }
     }
 
-    /// All nodes at once: `http://10.213.0.{1...4}:9000`.
-    fn pattern(&self, port: u16) -> String {
-        format!("http://{}:{port}", self.names())
+    /// All servers at once: `http://10.213.0.{1...4}:9000`.
+    fn servers(&self) -> String {
+        format!("{}://{}:{}", self.spec.made.scheme(), self.names(), minio::PORT)
     }
 
     /// `10.213.0.{1...4}`.
@@ -186,7 +192,8 @@ impl RunningCluster {
 
     /// Where `--observe` finds the servers and their hosts.
     pub fn observed(&self) -> [String; 2] {
-        [format!("minio={}", self.pattern(minio::PORT)), format!("node={}", self.pattern(exporter::PORT))]
+        let hosts = format!("http://{}:{}", self.names(), exporter::PORT);
+        [format!("minio={}", self.servers()), format!("node={hosts}")]
     }
 
     /// A line for each node: where it is, and its drives.
@@ -196,8 +203,9 @@ impl RunningCluster {
             let numbers: Vec<String> =
                 (first..first + self.spec.made.drives).map(|d| d.to_string()).collect();
             format!(
-                "node {}: http://{}:{}, namespace {}, interface {}, drives {}",
+                "node {}: {}://{}:{}, namespace {}, interface {}, drives {}",
                 node.number,
+                self.spec.made.scheme(),
                 node.address,
                 minio::PORT,
                 node.namespace,

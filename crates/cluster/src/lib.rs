@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod certificates;
 mod cluster;
 mod control;
 mod drives;

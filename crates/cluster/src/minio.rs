@@ -1,7 +1,7 @@
 //! A node: MinIO's server in its namespace, and in its control group where it has a quota.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -15,6 +15,7 @@ use plimsoll_setup::server::{RUN_VARIABLE, noted};
 use plimsoll_store::Journal;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use crate::certificates::{ClusterTrust, certificates_of};
 use crate::cluster::Keys;
 
 /// Where each node answers.
@@ -38,6 +39,8 @@ pub struct MinioPlan {
     pub keys: Keys,
     /// The cluster's directory.
     pub dir: PathBuf,
+    /// Where servers have a certificate: whom to trust.
+    pub trust: Option<ClusterTrust>,
 }
 
 /// MinIO's program.
@@ -92,7 +95,7 @@ impl MinioNode {
         let mut command = Command::new(&plan.program);
         command
             .args(["server", "--quiet", "--address", &format!("{}:{PORT}", self.address), "--certs-dir"])
-            .arg(plan.dir.join("certs"))
+            .arg(certificates_of(&plan.dir))
             .args(&plan.drives)
             // What is set for another server of MinIO's on this machine is not meant for this one.
             .env_clear()
@@ -164,7 +167,11 @@ impl MinioNode {
 }
 
 /// Waits until each node says that the cluster can be written to; `ended`: whoever waits has had enough.
-pub fn await_cluster(nodes: &mut [MinioNode], stopped: &dyn Fn() -> bool) -> Result<(), SetupError> {
+pub fn await_cluster(
+    nodes: &mut [MinioNode],
+    plan: &MinioPlan,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), SetupError> {
     let began = Instant::now();
     loop {
         if stopped() {
@@ -173,7 +180,9 @@ pub fn await_cluster(nodes: &mut [MinioNode], stopped: &dyn Fn() -> bool) -> Res
         if let Some(why) = nodes.iter_mut().find_map(MinioNode::ended) {
             return Err(SetupError::input(why, "Correct what it says"));
         }
-        let Some(waits) = nodes.iter().find(|n| !is_healthy(&n.address)) else { return Ok(()) };
+        let Some(waits) = nodes.iter().find(|n| !is_healthy(&n.address, plan.trust.as_ref())) else {
+            return Ok(());
+        };
         if began.elapsed() > START {
             return Err(SetupError::input(
                 format!(
@@ -190,18 +199,25 @@ pub fn await_cluster(nodes: &mut [MinioNode], stopped: &dyn Fn() -> bool) -> Res
 }
 
 /// Whether a node says that the cluster has its quorum for writing.
-fn is_healthy(address: &str) -> bool {
+fn is_healthy(address: &str, trust: Option<&ClusterTrust>) -> bool {
     let ask = || {
         let to = format!("{address}:{PORT}").parse().map_err(io::Error::other)?;
         let mut stream = TcpStream::connect_timeout(&to, Duration::from_secs(1))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        write!(
-            stream,
-            "GET /minio/health/cluster HTTP/1.1\r\nHost: {address}:{PORT}\r\nConnection: close\r\n\r\n"
-        )?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer)?;
-        Ok::<bool, io::Error>(&answer[..] == b"HTTP/1.1 200")
+        match trust {
+            None => is_answered_well(&mut stream, address),
+            Some(trust) => is_answered_well(&mut trust.over(stream, address)?, address),
+        }
     };
     ask().unwrap_or(false)
+}
+
+fn is_answered_well(stream: &mut (impl io::Read + io::Write), address: &str) -> io::Result<bool> {
+    write!(
+        stream,
+        "GET /minio/health/cluster HTTP/1.1\r\nHost: {address}:{PORT}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(&answer[..] == b"HTTP/1.1 200")
 }

@@ -14,6 +14,15 @@ const MOST_COLUMNS: usize = 512;
 /// Of the end of the file, for what stands behind the table.
 const TAIL: usize = 8 << 10;
 
+/// What a row of appended tables is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowKind {
+    /// Names of the columns of what follows.
+    Head,
+    /// A row.
+    Row,
+}
+
 /// Reads rows; [`Rows::field`] is of the one that was read last.
 pub(crate) struct Rows<R: Read> {
     reader: BufReader<R>,
@@ -43,10 +52,14 @@ impl<R: Read> Rows<R> {
             tail: Vec::new(),
         };
         if rows.advance()? {
-            rows.head =
-                (0..rows.fields).map(|i| rows.field(i).trim_start_matches('\u{feff}').to_owned()).collect();
+            rows.head = rows.names();
         }
         Ok(rows)
+    }
+
+    /// What the row that was read last says, as a head.
+    fn names(&self) -> Vec<String> {
+        (0..self.fields).map(|i| self.field(i).trim_start_matches('\u{feff}').to_owned()).collect()
     }
 
     /// The column of a name.
@@ -75,6 +88,27 @@ impl<R: Read> Rows<R> {
         if !self.advance()? {
             return Ok(false);
         }
+        self.whole().map(|()| true)
+    }
+
+    /// The same in a file to which tables were appended, each with its own head: a row that has all of these names is the head of what follows.
+    /// `None` at the end.
+    pub fn next_or_head(&mut self, needed: &[&str]) -> Result<Option<RowKind>, ImportError> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        if (0..self.fields).any(|i| self.field(i) == needed[0]) {
+            let names = self.names();
+            if needed.iter().all(|n| names.iter().any(|name| name == n)) {
+                self.head = names;
+                return Ok(Some(RowKind::Head));
+            }
+        }
+        self.whole().map(|()| Some(RowKind::Row))
+    }
+
+    /// Whether the row has a field for each name.
+    fn whole(&mut self) -> Result<(), ImportError> {
         if self.fields != self.head.len() {
             let (problem, remedy) = if self.fields < self.head.len() && self.is_at_end()? {
                 ("the last row is cut off".to_owned(), CUT)
@@ -86,7 +120,7 @@ impl<R: Read> Rows<R> {
             };
             return Err(ImportError::at(self.place(), problem, remedy));
         }
-        Ok(true)
+        Ok(())
     }
 
     fn is_at_end(&mut self) -> Result<bool, ImportError> {

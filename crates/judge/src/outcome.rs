@@ -50,7 +50,8 @@ pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
             .findings
             .iter()
             .any(|f| [Saturation::BUDGET_TOO_SHORT, LIMITS_OPEN].contains(&f.name.as_str()))
-        || summary.workloads.iter().all(|w| w.ops_per_s.is_none());
+        // Of a network's test, and of some imported ones, the rate is one of bytes.
+        || summary.workloads.iter().all(|w| w.ops_per_s.is_none() && w.bytes_per_s.is_none());
     match () {
         () if interrupted => exit::INTERRUPTED,
         () if is_damaged(summary) => exit::DAMAGED,
@@ -163,6 +164,17 @@ mod tests {
         assert_eq!(code(&[limit("undetermined", false), limit("ops", true)]), exit::VALID);
         assert_eq!(code(&[limit("none", false)]), exit::VALID, "that there is none is an answer");
         assert_eq!(code(&[]), exit::VALID, "nobody asked");
+    }
+
+    /// What iperf3 measured has no ops: a rate of bytes is an answer.
+    #[test]
+    fn a_rate_of_bytes_alone_is_an_answer() {
+        let mut s = summary(true, &[]);
+        s.workloads.push(line());
+        s.workloads[0].ops_per_s = None;
+        assert_eq!(exit_code(&s, false), exit::UNDETERMINED);
+        s.workloads[0].bytes_per_s = line().ops_per_s;
+        assert_eq!(exit_code(&s, false), exit::VALID);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn is_harmful(c: char) -> bool {
 static SECRETS: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
 /// Shorter values are words of any text, and are not looked for.
-const LEAST_SECRET: usize = 8;
+pub(crate) const LEAST_SECRET: usize = 8;
 
 /// From here on this value is left out of all text from outside ([`clean`], [`said`]) in this process.
 pub fn keep_secret(value: &str) {
@@ -38,7 +38,7 @@ pub fn keep_secret(value: &str) {
 const SIGNATURE: &str = "Signature=";
 
 /// What stands where a secret was.
-const LEFT_OUT: &str = "(secret left out)";
+pub const LEFT_OUT: &str = "(secret left out)";
 
 /// The text without the secrets of this process and without signatures of requests. An end of the text that is the beginning of a
 /// secret goes, too: it was cut off there.

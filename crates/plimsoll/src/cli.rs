@@ -10,6 +10,7 @@ use crate::commands::block::BlockCommand;
 use crate::commands::calibrate::CalibrateCommand;
 use crate::commands::campaign::{CAMPAIGN_EXAMPLES, CampaignCommand};
 use crate::commands::check::CheckCommand;
+use crate::commands::config::{CONFIG_EXAMPLES, ConfigCommand};
 use crate::commands::cost::CostCommand;
 use crate::commands::describe::DescribeCommand;
 use crate::commands::drive::DriveCommand;
@@ -153,6 +154,9 @@ pub enum Command {
     /// Generate load on this machine when the fleet's conductor says so
     #[command(after_help = AGENT_EXAMPLES)]
     Agent(AgentCommand),
+    /// Show the defaults of flags from your own file
+    #[command(subcommand, after_help = CONFIG_EXAMPLES)]
+    Config(ConfigCommand),
     /// Print what a shell needs to complete commands and flags
     Completions(CompletionsCommand),
     /// Print a man page, or write all of them

@@ -4,9 +4,9 @@ use crate::args::ArgsContext;
 use crate::cli::{Cli, Command, WatchCommand};
 use crate::commands::plan_file::RunCommand;
 use crate::commands::{
-    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, cost, cycle, describe, fleet_exec,
-    help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec, shell, suites,
-    target_exec,
+    agent_exec, audit, calibrate, campaign_exec, check_exec, compare_exec, config, cost, cycle, describe,
+    fleet_exec, help, import_exec, mark, net_exec, publish_exec, replicate_exec, runs_exec, scale_exec,
+    shell, suites, target_exec,
 };
 use crate::fault::{Exit, Fault};
 use crate::measure::{note_identity, planned, resume};
@@ -54,6 +54,7 @@ fn carry_out(cli: &Cli, context: &ArgsContext) -> Result<Exit, Fault> {
         Command::Target(c) => target_exec::target(c),
         Command::Fleet(c) => fleet_exec::fleet(c, cli.fleet.agents.as_ref()),
         Command::Agent(c) => agent_exec::agent(c),
+        Command::Config(c) => config::config(c),
         Command::Completions(c) => shell::completions(c),
         Command::Man(c) => shell::man(c),
         Command::Help(c) => help::help(c),

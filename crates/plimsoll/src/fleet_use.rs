@@ -2,7 +2,7 @@
 //! the process ends.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use plimsoll_bus::keeper::{Home, OpenFleet};
@@ -23,7 +23,7 @@ const FROM_ENVIRONMENT: &str = "PLIMSOLL_FLEET";
 /// Agents say twice a second that they are there: less would take each delay for a loss.
 const LEAST_DEADMAN: Duration = Duration::from_secs(2);
 
-static ARGS: OnceLock<FleetArgs> = OnceLock::new();
+static ARGS: RwLock<Option<Arc<FleetArgs>>> = RwLock::new(None);
 static FLEET: Mutex<Option<Arc<Fleet>>> = Mutex::new(None);
 
 /// What the command line says of a fleet. Refused by name where the command measures nothing that a fleet could.
@@ -86,8 +86,33 @@ pub fn note(args: &FleetArgs, command: &Command) -> Result<(), Fault> {
             "Use 2s or more.",
         ));
     }
-    let _ = ARGS.set(args);
+    keep(args);
     Ok(())
+}
+
+fn keep(args: FleetArgs) {
+    *ARGS.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(args));
+}
+
+/// What the command line says; none: it is of a command that measures nothing.
+fn args() -> Option<Arc<FleetArgs>> {
+    ARGS.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The flags by which a command that goes on uses the same fleet in the same way; empty: none is used.
+pub fn words() -> Vec<String> {
+    args().filter(|args| args.fleet.is_some()).map_or_else(Vec::new, |args| args.words())
+}
+
+/// Goes on over the fleet of such flags, where the command line names none. Gives its name where that is so.
+pub fn go_on_with(words: &[String]) -> Option<String> {
+    if is_used() {
+        return None;
+    }
+    let before = FleetArgs::of_words(words).filter(|args| args.fleet.is_some())?;
+    let name = before.fleet.clone();
+    keep(before);
+    name
 }
 
 /// Which fleet, if one: by the flag's own name; a flag without one is of the fleet that the environment names, or else of the one that
@@ -104,7 +129,7 @@ fn named(flag: Option<String>, environment: Option<String>) -> Option<String> {
 /// What the command line says of losses becomes the plan's: the run is judged by it at any later time.
 pub fn with_losses(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    if let Some(on_agent_loss) = ARGS.get().and_then(|args| args.on_agent_loss) {
+    if let Some(on_agent_loss) = args().and_then(|args| args.on_agent_loss) {
         plan.options.on_agent_loss = on_agent_loss;
     }
     plan
@@ -112,17 +137,17 @@ pub fn with_losses(plan: &Plan) -> Plan {
 
 /// Whether it is a fleet that measures.
 pub fn is_used() -> bool {
-    ARGS.get().is_some_and(|args| args.fleet.is_some())
+    args().is_some_and(|args| args.fleet.is_some())
 }
 
 /// Whether the measurement is to go on without this command.
 pub fn detaches() -> bool {
-    ARGS.get().is_some_and(|args| args.fleet.is_some() && args.detach)
+    args().is_some_and(|args| args.fleet.is_some() && args.detach)
 }
 
 /// The fleet's name, where one is used.
 pub fn name() -> Option<String> {
-    ARGS.get().and_then(|args| args.fleet.clone())
+    args().and_then(|args| args.fleet.clone())
 }
 
 /// What was typed, in few words.
@@ -141,8 +166,8 @@ pub fn crew() -> Result<CrewChoice, Fault> {
 
 /// The plan that is carried out: of all agents together, where it was asked for each of them.
 pub fn for_each(mut plan: Plan) -> Result<Plan, Fault> {
-    plan.options.shared |= ARGS.get().is_some_and(|args| args.shared);
-    if !ARGS.get().is_some_and(|args| args.each) {
+    plan.options.shared |= args().is_some_and(|args| args.shared);
+    if !args().is_some_and(|args| args.each) {
         return Ok(plan);
     }
     let Some(fleet) = fleet()? else { return Ok(plan) };
@@ -151,18 +176,17 @@ pub fn for_each(mut plan: Plan) -> Result<Plan, Fault> {
 
 /// Who asks the storage beside the load.
 pub fn claim_by() -> ClaimBy {
-    ARGS.get().and_then(|args| args.claim_by).unwrap_or_default()
+    args().and_then(|args| args.claim_by).unwrap_or_default()
 }
 
 /// The fleet itself, for what is no measurement; none: none is used.
 pub fn fleet() -> Result<Option<Arc<Fleet>>, Fault> {
-    let Some((name, args)) = ARGS.get().and_then(|args| Some((args.fleet.as_deref()?, args))) else {
-        return Ok(None);
-    };
+    let Some(args) = args() else { return Ok(None) };
+    let Some(name) = args.fleet.as_deref() else { return Ok(None) };
     let mut held = FLEET.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(Some(match &*held {
         Some(fleet) => Arc::clone(fleet),
-        None => Arc::clone(held.insert(Arc::new(hold(name, args)?))),
+        None => Arc::clone(held.insert(Arc::new(hold(name, &args)?))),
     }))
 }
 

@@ -3,13 +3,13 @@
 
 use std::io::Write as _;
 
-use clap::Parser;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::fault::{Exit, Fault};
-use crate::{output, values};
+use crate::{defaults, output, values};
 
 /// Of fio, warp and elbencho: the flag, and what to write.
 const FLAGS: &[(&str, &str)] = &[
@@ -102,7 +102,22 @@ pub fn parse() -> Cli {
         output::tell(&fault);
         std::process::exit(Exit::Input as i32);
     }
-    Cli::try_parse().unwrap_or_else(|e| {
+    let told = |fault: Fault| -> ! {
+        output::tell(&fault);
+        std::process::exit(Exit::Input as i32)
+    };
+    let mut built = Cli::command();
+    built.build();
+    let all = defaults::of_process(&words, &built).unwrap_or_else(|fault| told(fault));
+    let mut command = defaults::applied(Cli::command(), &all);
+    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+        defaults::note_used(&command, &matches, &all);
+        Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+    });
+    parsed.unwrap_or_else(|e| {
+        if let Some(fault) = defaults::explained(&e, &words, &all) {
+            told(fault);
+        }
         let e = explained(e, &words);
         // Help that reached nobody was not given; a reader that went away has had what it wanted.
         // What was typed is repeated in errors; help is ours, and may have colours.
@@ -186,7 +201,7 @@ mod tests {
         assert_eq!(said("plimsoll object put --label a=b"), None);
     }
 
-    use clap::CommandFactory;
+    use clap::Parser;
 
     use super::*;
 

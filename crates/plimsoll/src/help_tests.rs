@@ -107,6 +107,55 @@ fn the_commands_of_the_readme_are_commands() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The pages under docs/, by their paths.
+fn pages() -> Vec<(std::path::PathBuf, String)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut folders = vec![root];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                pages.push((path, text));
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn the_commands_of_the_documentation_are_commands() {
+    let shown: Vec<String> = pages().iter().flat_map(|(_, text)| examples(text, "    ")).collect();
+    assert!(shown.len() >= 8, "{shown:?}");
+    let wrong: Vec<_> = shown.iter().filter_map(|l| refused(l)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_links_of_the_documentation_lead_somewhere() {
+    for (page, text) in pages() {
+        // Headings as GitHub makes anchors of them; ours are single words.
+        let heads: Vec<String> = text
+            .lines()
+            .filter_map(|l| l.strip_prefix('#'))
+            .map(|l| l.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+            .collect();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let (file, anchor) = target.split_once('#').map_or((target, None), |(f, a)| (f, Some(a)));
+            if target.starts_with("http") {
+                continue;
+            }
+            let there = page.parent().unwrap().join(file);
+            assert!(file.is_empty() || there.exists(), "{}: {target}", page.display());
+            let known = |a: &str| heads.iter().any(|h| h == a);
+            assert!(!file.is_empty() || anchor.is_some_and(known), "{}: {target}", page.display());
+        }
+    }
+}
+
 #[test]
 fn the_cluster_file_of_the_readme_is_one() {
     let readme = include_str!("../../../README.md");

@@ -4,16 +4,19 @@ mod args;
 mod ceiling;
 mod cli;
 mod commands;
+mod defaults;
 mod detach;
 mod dispatch;
 mod dry_run;
 mod fault;
 mod fleet_use;
 mod guessed;
+mod hand_out;
 mod launch;
 mod measure;
 mod out_file;
 mod output;
+mod plim;
 mod progress;
 mod rerun;
 mod runs_dir;
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         output::tell(&fault);
         fault.exit
     });
+    plim::forget();
     detach::over(exit as u8);
     exit.into()
 }

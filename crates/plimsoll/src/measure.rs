@@ -11,7 +11,9 @@ use plimsoll_store::RunDir;
 use crate::args::{IdentityArgs, OutputArgs};
 use crate::fault::{Exit, Fault, sentence};
 use crate::progress::Progress;
-use crate::{ceiling, detach, dry_run, fleet_use, out_file, output, rerun, runs_dir, signals};
+use crate::{
+    ceiling, defaults, detach, dry_run, fleet_use, hand_out, out_file, output, rerun, runs_dir, signals,
+};
 
 /// Runs the plan (or prints it, for `--dry-run`) and prints the result.
 pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> {
@@ -53,7 +55,7 @@ pub fn run_and_tell(
     stop_after: Option<Duration>,
     mut line: impl FnMut(&Event) -> Option<String>,
 ) -> Result<Finished, Fault> {
-    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let typed = defaults::typed();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan))? };
     let plan = fleet_use::for_each(fleet_use::with_losses(&ceiling::resolved(plan, out)?))?;
     place_for(out)?;
@@ -80,7 +82,8 @@ pub fn resume(name: &str, out: &OutputArgs) -> Result<Exit, Fault> {
 
 /// Said before anything is measured.
 fn place_for(out: &OutputArgs) -> Result<(), Fault> {
-    out.html.as_deref().map_or(Ok(()), |file| out_file::check(std::path::Path::new(file)))
+    out.html.as_deref().map_or(Ok(()), |file| out_file::check(std::path::Path::new(file)))?;
+    hand_out::check(&out.hand_out)
 }
 
 /// The machine is not to say whose it is.
@@ -146,10 +149,7 @@ pub fn show_as(finished: &Finished, out: &OutputArgs, text: &str) -> Result<Exit
 
 /// The same of what was shown by other means.
 pub fn shown_as(finished: &Finished, out: &OutputArgs, shown: Result<(), Fault>) -> Result<Exit, Fault> {
-    let written = || match &out.html {
-        Some(_) => output::write_report(&plimsoll_report::read(&RunDir::open(&finished.path)?, 1)?, out),
-        None => Ok(()),
-    };
+    let written = || output::write_beside(&RunDir::open(&finished.path)?, out);
     reported(finished, shown.and_then(|()| written()))
 }
 

@@ -137,7 +137,7 @@ const NOT_OURS: &str = "it exists and is not a result that plimsoll wrote";
 const LOOKED_AT: usize = 4 << 20;
 
 /// Whether a file is empty or carries what results of ours begin with: a page, a document in a form of fio's (its `normal` form
-/// names no program), a certificate of a test server. Reads from the beginning, wherever the handle stands.
+/// names no program), a certificate of a test server, points for InfluxDB, a summary in Markdown. Reads from the beginning, wherever the handle stands.
 fn is_result(file: &File) -> io::Result<bool> {
     let mut head = vec![0; LOOKED_AT];
     let mut length = 0;
@@ -155,7 +155,8 @@ fn is_result(file: &File) -> io::Result<bool> {
             && (holds("<meta name=\"generator\" content=\"plimsoll ") || holds("id=\"plimsoll-data\""))
         || begins("{") && holds("\"fio version\" : \"plimsoll-")
         || begins("3;plimsoll-")
-        || begins("# made by plimsoll\n"))
+        || begins("# made by plimsoll\n")
+        || begins(plimsoll_report::export::MARKDOWN_MARK))
 }
 
 fn no_directory(file: &Path) -> Option<String> {

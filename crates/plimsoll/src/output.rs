@@ -10,7 +10,7 @@ use plimsoll_store::RunDir;
 
 use crate::args::OutputArgs;
 use crate::fault::Fault;
-use crate::out_file;
+use crate::{hand_out, out_file};
 
 impl From<ReportError> for Fault {
     fn from(e: ReportError) -> Self {
@@ -34,12 +34,13 @@ pub fn print_runs(dirs: &[RunDir], layout: Layout<'_>, output: &OutputArgs) -> R
     // What was measured is told, whatever becomes of the file.
     print(&rendered(&reports, layout, output))?;
     written?;
+    hand_out::write(dirs, &reports, &output.hand_out)?;
     Ok(reports)
 }
 
 /// A run that has just ended: what is asked first, unless more or another form was asked for.
 pub fn print_glance(dir: &RunDir, output: &OutputArgs) -> Result<(), Fault> {
-    if output.json || output.markdown || output.csv || output.verbose {
+    if output.json || output.markdown || output.csv || output.oneline || output.verbose {
         return print_runs(std::slice::from_ref(dir), Layout::default(), output).map(drop);
     }
     let report = plimsoll_report::read(dir, 1)?;
@@ -48,7 +49,18 @@ pub fn print_glance(dir: &RunDir, output: &OutputArgs) -> Result<(), Fault> {
     }
     let written = write_report(&report, output);
     print(&Glance::of(&report).terminal(&report, Style::for_stdout()))?;
-    written
+    written?;
+    hand_out::write(std::slice::from_ref(dir), &[report], &output.hand_out)
+}
+
+/// What was asked for beside what is printed: the report file, and results for other programs.
+pub fn write_beside(dir: &RunDir, output: &OutputArgs) -> Result<(), Fault> {
+    if output.html.is_none() && !hand_out::is_asked(&output.hand_out) {
+        return Ok(());
+    }
+    let report = plimsoll_report::read(dir, 1)?;
+    write_report(&report, output)?;
+    hand_out::write(std::slice::from_ref(dir), &[report], &output.hand_out)
 }
 
 /// The report file of a run, where one was asked for.
@@ -64,6 +76,8 @@ fn rendered(reports: &[RunReport], layout: Layout<'_>, output: &OutputArgs) -> S
         plimsoll_report::markdown(reports, layout)
     } else if output.csv {
         plimsoll_report::csv(reports)
+    } else if output.oneline {
+        reports.iter().map(plimsoll_report::export::one_line).collect()
     } else {
         plimsoll_report::terminal(reports, layout, Style::for_stdout())
     }

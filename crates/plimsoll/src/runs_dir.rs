@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_store::{RunDir, StoreError, net};
 
 use crate::fault::Fault;
-use crate::output;
+use crate::{output, plim};
 
 /// `--runs-dir` (or PLIMSOLL_RUNS, which clap reads for it), else a directory beside the user's work.
 pub fn root(given: Option<&Path>) -> PathBuf {
@@ -14,6 +14,12 @@ pub fn root(given: Option<&Path>) -> PathBuf {
 
 /// A run by its directory, its id (or the start of it), or `last`.
 pub fn find(given: Option<&Path>, name: &str) -> Result<RunDir, Fault> {
+    if plim::is_packed(name) {
+        return Err(Fault::input(
+            format!("{name} is a packed run, and this is done to runs that are stored here"),
+            format!("Unpack it first: plimsoll runs unpack {name}"),
+        ));
+    }
     let root = root(given);
     RunDir::find(&root, name)
         .map_err(|e| if net::is_name(name) { no_run_but_a_test(&root, name) } else { e.into() })

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 use plimsoll_campaign::Campaigned;
 use plimsoll_model::cost::CostSummary;
+use plimsoll_model::credentials::without_credentials;
 use plimsoll_model::environment::HostFacts;
 use plimsoll_model::summary::LimitSummary;
 use plimsoll_model::{Estimate, RunSummary};
@@ -242,11 +243,25 @@ fn mean(points: &[Option<f64>]) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
+/// The first text in a run directory that looks like a credential, with its line. Records are of numbers, and of names that its plan has, too.
+pub fn credential_in(dir: &Path) -> Option<(PathBuf, usize)> {
+    let texts = files_of(dir).ok()?.into_iter().filter(|(_, name)| !name.ends_with(".zst"));
+    texts.map(|(path, _)| path).find_map(|path| {
+        let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+        let clean = without_credentials(&text);
+        if clean == text {
+            return None;
+        }
+        let at = clean.bytes().zip(text.bytes()).take_while(|(new, old)| new == old).count();
+        Some((path, 1 + text.bytes().take(at).filter(|b| *b == b'\n').count()))
+    })
+}
+
 /// Deeper than a run directory ever is.
 const MOST_DEPTH: usize = 4;
 
-/// Of every file of a run, by its path; links are not followed.
-fn hashes(dir: &Path) -> io::Result<Vec<HashedFile>> {
+/// Every file of a run, with its path from there, in order; links are not followed.
+fn files_of(dir: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     let mut out = Vec::new();
     let mut open = vec![(dir.to_owned(), String::new(), 0)];
     while let Some((path, at, depth)) = open.pop() {
@@ -257,12 +272,17 @@ fn hashes(dir: &Path) -> io::Result<Vec<HashedFile>> {
             if kind.is_dir() && depth < MOST_DEPTH {
                 open.push((entry.path(), name + "/", depth + 1));
             } else if kind.is_file() {
-                out.push(HashedFile { sha256: sha256_of(&entry.path())?, path: name });
+                out.push((entry.path(), name));
             }
         }
     }
-    out.sort_by(|a, b| a.path.cmp(&b.path));
+    out.sort_by(|a, b| a.1.cmp(&b.1));
     Ok(out)
+}
+
+fn hashes(dir: &Path) -> io::Result<Vec<HashedFile>> {
+    let hashed = |(at, path): (PathBuf, String)| Ok(HashedFile { sha256: sha256_of(&at)?, path });
+    files_of(dir)?.into_iter().map(hashed).collect()
 }
 
 fn sha256_of(path: &Path) -> io::Result<String> {

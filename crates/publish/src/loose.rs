@@ -13,6 +13,7 @@ use plimsoll_store::RunDir;
 use crate::gather::{PublishedRun, gather};
 use crate::publication::{
     Publication, PublishError, PublishOptions, SourceFiles, measured_when, put_together, refuse_copies,
+    refuse_secrets,
 };
 use crate::redact::Redactor;
 
@@ -35,6 +36,7 @@ pub fn publication_of_runs(
         read.iter().zip(dirs).map(|(r, dir)| (r.loose.run.run.as_str(), dir.path())).collect();
     let dir_of = |name: &str| places.get(name).map_or_else(PathBuf::new, |p| p.to_path_buf());
     let runs = gather(&c, &dir_of, &mut redactor);
+    refuse_secrets(&runs, options)?;
     let sources = sources(&c, &read, &mut redactor);
     let verdict = match read.as_slice() {
         [one] if !one.verdict.is_empty() => Some(clean(&redactor.text(&one.verdict)).into_owned()),
@@ -136,7 +138,7 @@ fn sources(c: &Campaigned, read: &[ReadRun], redactor: &mut Redactor) -> SourceF
         if !run.is_ours {
             continue;
         }
-        let (text, _) = redactor.toml(&run.plan.to_toml());
+        let text = redactor.toml(&run.plan.to_toml());
         let path = format!("plans/{}.toml", redactor.text(&run.loose.run.run));
         if out.commands.len() < MOST_COMMANDS && Plan::from_toml(&text).is_ok() {
             out.commands.push(format!("plimsoll run {path}"));

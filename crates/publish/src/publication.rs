@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_campaign::ledger::now;
-use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned, CellOrder, TimesOfDay};
+use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned, CellOrder};
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
 use crate::answer::{CampaignAnswer, answer};
 use crate::chart::{ChartData, charts};
-use crate::gather::{PublishedRun, dir_of, gather};
+use crate::gather::{PublishedRun, credential_in, dir_of, gather};
 use crate::page::{MOST_OF_PAGE, pages};
 use crate::redact::{RedactKind, Redactor};
 use crate::sheet;
@@ -41,6 +41,8 @@ pub enum PublishError {
     TooLarge(String, usize),
     #[error("{0}")]
     Copies(String),
+    #[error("{} line {line}: what looks like a key, a password or a token would go along", file.display())]
+    Secret { file: PathBuf, line: usize },
 }
 
 impl PublishError {
@@ -56,6 +58,10 @@ impl PublishError {
             Self::TooLarge(..) => "Publish fewer cells, or shorten names and labels.".into(),
             Self::Copies(_) => {
                 "Leave out --with-runs: their hashes are published in any case. Or leave out --redact.".into()
+            }
+            Self::Secret { .. } => {
+                "Run directories go along as they are, and nothing can be left out of them: leave out --with-runs (their hashes are published in any case), or the runs that have it."
+                    .into()
             }
         }
     }
@@ -108,6 +114,7 @@ pub fn publication(
     let mut redactor = Redactor::new(&options.redact);
     c.file.subjects.iter().flat_map(|s| s.targets()).for_each(|t| redactor.know_target(t));
     let runs = gather(c, &|name| dir_of(c, beside, name), &mut redactor);
+    refuse_secrets(&runs, options)?;
     let campaign = campaign_text(c, text, &mut redactor)?;
     let commands = vec![
         "plimsoll campaign run campaign.toml --dry-run".into(),
@@ -124,6 +131,15 @@ pub(crate) fn refuse_copies(options: &PublishOptions) -> Result<(), PublishError
         return Err(PublishError::Copies(why.into()));
     }
     Ok(())
+}
+
+/// A secret in a copy would leave with it.
+pub(crate) fn refuse_secrets(runs: &[PublishedRun], options: &PublishOptions) -> Result<(), PublishError> {
+    let dirs = runs.iter().filter(|_| options.with_runs).filter_map(|r| r.dir.as_ref());
+    match dirs.filter_map(|dir| credential_in(dir)).next() {
+        None => Ok(()),
+        Some((file, line)) => Err(PublishError::Secret { file, line }),
+    }
 }
 
 /// Files by which something was measured, and how they are used.
@@ -174,7 +190,7 @@ pub(crate) fn put_together(
 /// As it was measured: the copy in the ledger, where the campaign was run here; comments and all.
 fn campaign_text(c: &Campaigned, text: &str, redactor: &mut Redactor) -> Result<String, PublishError> {
     let measured = c.dir.copy().filter(|_| c.dir.is_begun()).unwrap_or_else(|| text.to_owned());
-    let (out, _) = redactor.toml(&measured);
+    let out = redactor.toml(&measured);
     CampaignFile::from_toml(&out).map_err(PublishError::Unreadable)?;
     Ok(out)
 }
@@ -188,9 +204,8 @@ fn redact_result(result: &mut CampaignResult, r: &mut Redactor) {
         for text in [&mut row.subject, &mut row.workload, &mut row.line] {
             r.apply(text);
         }
-        let labels = std::mem::take(&mut row.labels);
-        row.labels = labels.into_iter().map(|(k, v)| (r.text(&k), r.text(&v))).collect();
-        row.axes.iter_mut().for_each(|(_, value)| r.apply(value));
+        row.labels = r.labels(std::mem::take(&mut row.labels));
+        row.axes.iter_mut().for_each(|(name, value)| *value = r.value(name, value));
         for (run, fall) in &mut row.falls {
             r.apply(run);
             r.apply(&mut fall.line);
@@ -230,7 +245,7 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     };
     say("Order", order.into());
     say("Rest between cells", f.rest.to_string());
-    if let Ok(Some(times)) = TimesOfDay::of(f) {
+    if let Some(times) = f.times_of_day() {
         say("Times of day", times.words());
     }
     say("Seed", f.seed.to_string());

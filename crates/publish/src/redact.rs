@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use plimsoll_model::credentials::{is_credential, toml_without_credentials, without_credentials};
 use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::text::LEFT_OUT;
 use plimsoll_model::{Environment, RunSummary};
 use plimsoll_s3::endpoint::Endpoint;
 
@@ -154,7 +156,7 @@ impl Redactor {
     /// The text without them.
     pub fn text(&mut self, text: &str) -> String {
         // What looks like a key never leaves, whatever was asked for.
-        let mut out = without_credentials(text);
+        let mut out = without_credentials(text).into_owned();
         if !self.is_on() || text.is_empty() {
             return out;
         }
@@ -164,17 +166,27 @@ impl Redactor {
         if self.kinds.contains(&RedactKind::Addresses) { self.without_addresses(&out) } else { out }
     }
 
-    /// The text of a TOML file without them, and whether it was written anew for that, without its comments: in escapes (`\u0062`) a
-    /// name is no text that is found.
-    pub fn toml(&mut self, text: &str) -> (String, bool) {
-        let out = without_credentials(&self.text(text));
-        let Ok(mut table) = out.parse::<toml::Table>() else { return (out, false) };
+    /// What has this name, without them.
+    pub fn value(&mut self, name: &str, value: &str) -> String {
+        if is_credential(name, value) { LEFT_OUT.to_owned() } else { self.text(value) }
+    }
+
+    /// Labels without them.
+    pub fn labels(&mut self, labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        labels.into_iter().map(|(k, v)| (self.text(&k), self.value(&k, &v))).collect()
+    }
+
+    /// The text of a TOML file without them. Where they stood in escapes (`\u0062`), in which a name is no text that is found, it is written
+    /// anew for that, without its comments.
+    pub fn toml(&mut self, text: &str) -> String {
+        let out = self.text(&toml_without_credentials(text));
+        let Ok(mut table) = out.parse::<toml::Table>() else { return out };
         if !self.cleaned(&mut table) {
-            return (out, false);
+            return out;
         }
-        let anew =
-            format!("# Written anew: names that are left out stood in it in other spellings.\n{table}");
-        (without_credentials(&self.text(&anew)), true)
+        self.text(&format!(
+            "# Written anew: names that are left out stood in it in other spellings.\n{table}"
+        ))
     }
 
     /// Whether a name was in it.
@@ -287,78 +299,6 @@ fn replaced(text: &str, word: &str, by: &str) -> String {
     out
 }
 
-/// What looks like a key, a password or a token, left out whatever else is asked for: a command of a campaign file may have one.
-pub fn without_credentials(text: &str) -> String {
-    text.split_inclusive('\n').map(line_without).collect()
-}
-
-const NAMES_OF_SECRETS: [&str; 13] = [
-    "secret_access_key",
-    "secret_key",
-    "token",
-    "password",
-    "passwd",
-    "authorization:",
-    "bearer ",
-    "api_key",
-    "api-key",
-    "apikey",
-    "access_key",
-    "secret=",
-    "-u ",
-];
-const GONE: &str = "(secret left out)";
-
-fn line_without(line: &str) -> String {
-    let mut out = plimsoll_model::text::without_secrets(line).into_owned();
-    for name in NAMES_OF_SECRETS {
-        let mut looked = 0;
-        while let Some(at) = out.to_ascii_lowercase()[looked..].find(name).map(|i| looked + i) {
-            let from = at + name.len();
-            looked = from;
-            let lead = out[from..].find(|c: char| !matches!(c, ' ' | '=' | ':' | '"' | '\'')).unwrap_or(0);
-            // A name alone, or a reference to a variable or a file, is none.
-            let value = &out[from + lead..];
-            let is_assigned = out[from..from + lead].contains(['=', ':']);
-            let is_value = is_assigned || name.ends_with([' ', ':', '=']);
-            let end = value.find(['"', '\'', '\n', ' ', ';', '&', ',']).unwrap_or(value.len());
-            let end = match name {
-                "authorization:" => value.find(['"', '\'', '\n']).unwrap_or(value.len()),
-                // curl's `-u USER:PASSWORD`; of other programs a user alone.
-                "-u " if !value[..end].contains(':') => 0,
-                _ => end,
-            };
-            if is_value && end > 0 && !value.starts_with(['$', '{']) && !value.starts_with(GONE) {
-                out.replace_range(from + lead..from + lead + end, GONE);
-                looked = from + lead + GONE.len();
-            }
-        }
-    }
-    // Keys of AWS have a form of their own; so have credentials in a URL.
-    let mut looked = 0;
-    while let Some(at) =
-        ["AKIA", "ASIA"].iter().filter_map(|k| out[looked..].find(k)).min().map(|i| looked + i)
-    {
-        let n = out[at..]
-            .find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit())
-            .unwrap_or(out.len() - at);
-        looked = at + n;
-        if n >= 16 {
-            out.replace_range(at..at + n, GONE);
-            looked = at + GONE.len();
-        }
-    }
-    let mut from = 0;
-    while let Some(at) = out[from..].find("://").map(|i| from + i + 3) {
-        let end = out[at..].find(['/', '"', '\'', ' ', '\n', ',']).map_or(out.len(), |i| at + i);
-        if let Some(user) = out[at..end].rfind('@') {
-            out.replace_range(at..at + user, GONE);
-        }
-        from = at;
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,8 +338,8 @@ mod tests {
         r.know_endpoint("http://s3.example.org:9000");
         r.know(RedactKind::Buckets, "secretbucket");
         let plain = "# a comment\nbucket = \"secretbucket\"\nhost = 's3.example.org'\n";
-        let (out, is_anew) = r.toml(plain);
-        assert!(!is_anew && out.starts_with("# a comment\n") && !out.contains("secretbucket"), "{out}");
+        let out = r.toml(plain);
+        assert!(out.starts_with("# a comment\n") && !out.contains("secretbucket"), "{out}");
         for hidden in [
             "bucket = \"secret\\u0062ucket\"\n",
             "bucket = \"secret\\U00000062ucket\"\n",
@@ -409,7 +349,8 @@ mod tests {
             "host = \"s3.ex\\u0061mple.org\"\n",
             "keys = \"AKIAABCD\\u0045FGHIJKLMNOP\"\n",
         ] {
-            let (out, is_anew) = r.toml(hidden);
+            let out = r.toml(hidden);
+            let is_anew = out.starts_with("# Written anew");
             let value = out.parse::<toml::Table>().unwrap().to_string();
             assert!(is_anew, "{hidden}");
             for name in ["secretbucket", "example.org", "10.1.2.3", "AKIAABCD"] {
@@ -436,23 +377,17 @@ mod tests {
         assert_eq!(off.text("10.0.0.7"), "10.0.0.7");
     }
 
+    /// Whatever was asked for, and by its name where the value alone says nothing.
     #[test]
     fn what_looks_like_a_secret_never_leaves() {
-        let text = without_credentials(
-            "before = [\"curl -H 'Authorization: Bearer abc.def' https://u:pw@h/x\"]\npassword = \"hunter2\"\nkey AKIAABCDEFGHIJKLMNOP\n# a password is needed\n",
-        );
-        for gone in ["abc.def", "u:pw", "hunter2", "AKIAABCD"] {
-            assert!(!text.contains(gone), "{gone}: {text}");
-        }
-        assert!(text.contains("https://(secret left out)@h/x"), "{text}");
-        // Also where nothing was asked for.
-        assert!(!Redactor::new(&[]).text("it failed: password=hunter3").contains("hunter3"));
-        let line = "# password=$X password=second99 api_key=KEY123 token=TOK123 -u root:rootpw AKIA AKIAABCDEFGHIJKLMNOP https://tok3n@h/x X-Api-Key: APIK2\n";
-        let text = without_credentials(line);
-        for gone in ["second99", "KEY123", "TOK123", "rootpw", "AKIAABCD", "tok3n", "APIK2"] {
-            assert!(!text.contains(gone), "{gone}: {text}");
-        }
-        let reference = "curl -d password=$PASSWORD x\n";
-        assert_eq!(without_credentials(reference), reference);
+        let mut r = Redactor::new(&[]);
+        assert_eq!(r.text("it failed: password=hunter3"), "it failed: password=(secret left out)");
+        assert_eq!(r.value("password", "hunter3"), "(secret left out)");
+        assert_eq!(r.value("tier", "premium"), "premium");
+        let labels =
+            [("api_key", "K"), ("url", "https://h/c?sig=ab%3D")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let labels = r.labels(labels.into());
+        assert_eq!(labels["api_key"], "(secret left out)");
+        assert_eq!(labels["url"], "https://h/c?sig=(secret left out)");
     }
 }

@@ -92,7 +92,27 @@ const SERVERS: [&str; 16] = [
 
 /// RFC 4180. Numbers that are not known are empty.
 pub fn csv(runs: &[RunReport]) -> String {
-    let labels: BTreeSet<&String> = runs.iter().flat_map(|r| r.summary.labels.keys()).collect();
+    let (heads, rows) = lines_rows(runs, &label_names(runs));
+    let text: Vec<bool> = heads.iter().map(|h| h == "workload" || h.starts_with("label:")).collect();
+    let safe = |cells: Vec<String>| {
+        cells.into_iter().zip(&text).map(|(c, text)| if *text { words(&c) } else { c }).collect()
+    };
+    let rows: String = rows.into_iter().map(|cells| row(safe(cells))).collect();
+    row(heads) + &rows + &agents(runs) + &servers(runs)
+}
+
+/// Of all runs.
+pub fn label_names(runs: &[RunReport]) -> BTreeSet<String> {
+    runs.iter().flat_map(|r| r.summary.labels.keys().cloned()).collect()
+}
+
+/// Heads, but for those of labels, whose cells are words.
+pub fn text_heads() -> [&'static str; 5] {
+    ["run", "invalid_codes", "workload", "op", "notes"]
+}
+
+/// Heads, and a row for each line of results, as its figures and words are.
+pub fn lines_rows(runs: &[RunReport], labels: &BTreeSet<String>) -> (Vec<String>, Vec<Vec<String>>) {
     let mut heads: Vec<String> = FIXED.iter().chain(&RATES).map(|s| (*s).to_string()).collect();
     for clock in CLOCKS {
         heads.extend(LATENCIES.iter().map(|l| format!("{clock}_{l}")));
@@ -103,7 +123,7 @@ pub fn csv(runs: &[RunReport]) -> String {
     for clock in CLOCKS {
         heads.extend(BOUNDS.iter().map(|b| format!("{clock}_{b}")));
     }
-    let mut out = row(heads);
+    let mut rows = Vec::new();
     for r in runs {
         for w in &r.summary.workloads {
             let mut cells = fixed(r, w);
@@ -119,14 +139,14 @@ pub fn csv(runs: &[RunReport]) -> String {
             cells.extend([number(c.busy_fraction), number(c.cpu_s)]);
             cells.extend([c.cpu_s_per_gib.map_or(String::new(), number), c.rss_bytes.to_string()]);
             cells.push(w.notes.join("; "));
-            cells.extend(labels.iter().map(|l| words(r.summary.labels.get(*l).map_or("", String::as_str))));
+            cells.extend(labels.iter().map(|l| r.summary.labels.get(l).cloned().unwrap_or_default()));
             for clock in [&l.response, &l.service, &l.ttfb, &l.submission] {
                 cells.extend(bounds(clock.as_ref()));
             }
-            out.push_str(&row(cells));
+            rows.push(cells);
         }
     }
-    out + &agents(runs) + &servers(runs)
+    (heads, rows)
 }
 
 /// Resources of the servers that were observed, a row each, likewise; then what was not observed. Empty where nobody was asked.
@@ -207,7 +227,7 @@ fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {
         r.summary.id.clone(),
         validity::is_line_valid(&r.summary, w).to_string(),
         codes.join(" "),
-        words(&w.name),
+        w.name.clone(),
         w.op.clone(),
         w.size_bytes.to_string(),
         w.concurrency.to_string(),
@@ -254,7 +274,7 @@ fn latency(l: Option<&LatencySummary>) -> [String; 9] {
 }
 
 /// A cell of words. A spreadsheet would run one that begins as a formula does.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     let formula = text.starts_with(['=', '@', '+', '-']) && text.parse::<f64>().is_err();
     if formula { format!("'{text}") } else { text.to_owned() }
 }

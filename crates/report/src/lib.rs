@@ -9,6 +9,7 @@ mod agents;
 mod cost;
 mod csv;
 mod drains;
+pub mod export;
 pub mod fio;
 pub mod glance;
 mod group;

@@ -1,11 +1,10 @@
 //! The record of this machine's calibration, kept in the user's state directory and joined to later runs.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::Estimate;
-use plimsoll_setup::safety::place::remove_made;
+use plimsoll_store::whole::{beside, replace_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
@@ -94,12 +93,5 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
             return Err(std::io::Error::other("the existing file is not a ceiling record: move it away"));
         }
     }
-    let mut random = [0u8; 8];
-    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())?;
-    let new = path.with_extension(format!("{:016x}.new", u64::from_le_bytes(random)));
-    let mut file = std::fs::File::create_new(&new)?;
-    file.write_all(content).and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| {
-        // Half of it is of no use.
-        let _ = remove_made(&new, &file);
-    })
+    replace_whole(path, &beside(path)?, content, 0o644)
 }

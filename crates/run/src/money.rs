@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_cost::{Bound, MoneyMeter, bound};
+use plimsoll_cost::{Bound, MoneyMeter, bound, decimal, mul};
 use plimsoll_judge::COST_BUDGET_REACHED;
 use plimsoll_model::cost::Money;
 use plimsoll_model::plan::TargetSpec;
@@ -60,7 +60,13 @@ pub fn money_spent(data: &RunData) -> Option<Money> {
             meter.made_ready(&w.size, read + deleted);
         }
     }
-    let seen = plimsoll_judge::cost_seen(data, &[]);
+    let mut seen = plimsoll_judge::cost_seen(data, &[]);
+    for sent in &mut seen.sent {
+        // A killed run went on after its record ends.
+        let kind = sent.kind;
+        let more = decimal(1.0 + data.unrecorded_share(|k| k == kind)).unwrap_or(Decimal::ONE);
+        (sent.ops, sent.bytes) = (mul(sent.ops, more), mul(sent.bytes, more));
+    }
     meter.sent_before(&seen.sent);
     Some(Money::of(meter.spent(seen.seconds), &cost.currency))
 }

@@ -368,8 +368,12 @@ impl Session {
 
     /// Asks what the servers do, from here on. What is wrong with a source is told now, and is no reason to stop.
     fn observe(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
-        let own = self.claims.values().find_map(BucketClaim::own_servers).unwrap_or_default();
-        let places = places_with(&self.plan, &own)?;
+        let own = self
+            .claims
+            .values()
+            .find_map(|c| Some((c.own_servers()?, c.access().target.tls.ca_file.as_deref())));
+        let (own, made_ca) = own.unwrap_or_default();
+        let places = places_with(&self.plan, &own, made_ca)?;
         if places.is_empty() {
             return Ok(());
         }

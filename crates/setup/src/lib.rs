@@ -1,7 +1,7 @@
 //! What is touched outside of this process and put back: devices, files, buckets, servers.
 //!
 //! [`safety`] says no to what is not ours and knows what is by its mark; [`block`] and [`objects`] make files, devices and prefixes
-//! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`group`] makes control groups, which [`control_groups`] finds; [`network`] makes namespaces and links; [`removal`] takes away what a
+//! ready; [`s3`] claims and reaches a bucket; [`server`] starts the embedded servers; [`group`] makes control groups, which [`control_groups`] finds; [`influx`] hands results to a database; [`network`] makes namespaces and links; [`removal`] takes away what a
 //! run made, [`cleanup()`] what a killed one left.
 
 #![warn(missing_docs)]
@@ -12,6 +12,7 @@ pub mod control_groups;
 mod error;
 pub mod group;
 pub mod identity;
+pub mod influx;
 pub mod interrupt;
 mod mounted;
 pub mod network;

@@ -169,6 +169,9 @@ fn start_cluster(
     flag("--drive-read-limit", cluster.drive_read_limit.map(|d| d.to_string()));
     flag("--drive-size", cluster.drive_limit.map(|_| cluster.drive_size.to_string()));
     flag("--cpu", cluster.cpu.map(|c| c.to_string()));
+    if cluster.tls {
+        command.arg("--tls");
+    }
     start(command, None, Some(journal), MANY)
 }
 

@@ -4,6 +4,7 @@ mod agents;
 mod load;
 mod observed;
 mod samples;
+mod unrecorded;
 
 use std::collections::BTreeMap;
 

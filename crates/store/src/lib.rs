@@ -24,6 +24,7 @@ pub mod sparse;
 pub mod stream;
 pub mod unknown;
 pub mod varint;
+pub mod whole;
 
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{

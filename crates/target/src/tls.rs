@@ -37,7 +37,7 @@ impl TlsOptions {
 pub enum TlsError {
     #[error("{file}: {why}; it has to be a PEM file with {what}")]
     File { file: String, what: &'static str, why: String },
-    #[error("cannot write the CA certificate to {file}: {why}")]
+    #[error("cannot write {file}: {why}")]
     Write { file: String, why: String },
     #[error("certificate: {0}")]
     Make(#[from] rcgen::Error),
@@ -90,7 +90,30 @@ fn private_key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
+/// A certificate for these names from a new CA, as PEM files for a server that is not ours: (certificate, private key, CA).
+pub fn write_self_signed(names: &[String], [cert_out, key_out, ca_out]: [&Path; 3]) -> Result<(), TlsError> {
+    let (chain, key) = made(names, ca_out)?;
+    write_own(cert_out, &chain.pem(), 0o644)?;
+    write_own(key_out, &key.serialize_pem(), 0o600)
+}
+
+/// A file that was not there.
+fn write_own(path: &Path, pem: &str, mode: u32) -> Result<(), TlsError> {
+    use std::io::Write as _;
+    let file =
+        std::os::unix::fs::OpenOptionsExt::mode(std::fs::File::options().write(true).create_new(true), mode)
+            .open(path);
+    file.and_then(|mut f| f.write_all(pem.as_bytes()))
+        .map_err(|e| TlsError::Write { file: path.display().to_string(), why: e.to_string() })
+}
+
 fn self_signed(names: &[String], ca_out: &Path) -> Result<Identity, TlsError> {
+    let (cert, key) = made(names, ca_out)?;
+    Ok((vec![cert.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into())))
+}
+
+/// Signed by a new CA, whose certificate is written.
+fn made(names: &[String], ca_out: &Path) -> Result<(rcgen::Certificate, KeyPair), TlsError> {
     let ca_key = KeyPair::generate()?;
     let mut ca = CertificateParams::new(Vec::<String>::new())?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -105,6 +128,5 @@ fn self_signed(names: &[String], ca_out: &Path) -> Result<Identity, TlsError> {
     let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name.push(DnType::CommonName, "plimsoll target");
     let cert = params.signed_by(&key, &Issuer::new(ca, ca_key))?;
-    let der = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    Ok((vec![cert.der().clone()], der))
+    Ok((cert, key))
 }

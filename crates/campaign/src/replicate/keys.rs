@@ -4,13 +4,16 @@ use plimsoll_model::plan::TargetSpec;
 
 use crate::file::CampaignFile;
 
+/// Endpoints that are servers of the run's own.
+const STARTED: [&str; 2] = ["embedded", "canned"];
+
 /// A line for each target whose requests are signed, or encrypted, with keys of whoever runs it. Servers of our own need none.
 pub fn borrowed_keys(file: &CampaignFile) -> Vec<String> {
     let mut out = Vec::new();
     for subject in &file.subjects {
         for target in subject.targets() {
             let TargetSpec::S3(s3) = target else { continue };
-            let is_ours = s3.embedded.is_some() && s3.endpoints.iter().all(|e| e == "embedded");
+            let is_ours = s3.endpoints.iter().all(|e| STARTED.contains(&e.as_str()));
             let to = s3.endpoints.join(", ");
             if !is_ours {
                 let whose = s3
@@ -42,6 +45,9 @@ mod tests {
         };
         let embedded = file("endpoints = [\"embedded\"]\nembedded = { tier = \"vultr-standard\" }");
         assert!(borrowed_keys(&embedded).is_empty());
+        // Without a tier it is a server of ours all the same, and keys of nobody's go to it.
+        assert!(borrowed_keys(&file("endpoints = [\"embedded\"]")).is_empty());
+        assert!(borrowed_keys(&file("endpoints = [\"canned\"]")).is_empty());
         let theirs = borrowed_keys(&file("endpoints = [\"https://s3.example.com\"]\nprofile = \"work\""));
         assert_eq!(theirs, ["a: keys (profile 'work') sign requests to https://s3.example.com"]);
         let chain = borrowed_keys(&file("endpoints = [\"https://s3.example.com\"]"));

@@ -1,5 +1,6 @@
 //! Which agents of a fleet a run is to have.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::roll_call::Present;
@@ -14,6 +15,17 @@ pub enum Choice {
     Count(u32),
     /// Those that were started with this label.
     Labelled(String, String),
+}
+
+/// As [`Choice::from_str`] reads it; of all there is no word.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => Ok(()),
+            Self::Count(n) => write!(f, "{n}"),
+            Self::Labelled(name, value) => write!(f, "{name}={value}"),
+        }
+    }
 }
 
 impl FromStr for Choice {

@@ -15,7 +15,7 @@ use self::phase::{ASKED, Phase};
 use crate::document::JsonFile;
 use crate::error::ImportError;
 use crate::line::{latency, line, point, word};
-use crate::rows::Rows;
+use crate::rows::{RowKind, Rows};
 use crate::source::ImportedRun;
 
 /// Phases that are read: a file of a year of tests has fewer.
@@ -25,19 +25,20 @@ const IN_TITLE: usize = 4;
 /// Of a command line.
 const MOST_TEXT: usize = 2000;
 const MIB: f64 = 1048576.0;
+/// Columns without which a table says nothing.
+const NEEDED: [&str; 4] = ["operation", "time ms [last]", "IOPS [last]", "MiB/s [last]"];
 
 pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
     let mut rows = Rows::open(reader, b',')?;
-    for needed in ["operation", "time ms [last]", "IOPS [last]", "MiB/s [last]"] {
+    for needed in NEEDED {
         rows.needed(needed)?;
     }
-    let first = rows.head().first().cloned().unwrap_or_default();
-    let columns: Vec<(&'static str, usize)> =
-        ASKED.iter().filter_map(|name| Some((*name, rows.column(name)?))).collect();
+    let mut columns = asked_of(&rows);
     let (mut runs, mut phases) = (Runs::default(), 0);
-    while rows.next()? {
-        // The head again: a later version appended to the file.
-        if rows.field(0) == first {
+    while let Some(kind) = rows.next_or_head(&NEEDED)? {
+        // A head again: a later version appended to the file, and its columns may be others.
+        if kind == RowKind::Head {
+            columns = asked_of(&rows);
             continue;
         }
         phases += 1;
@@ -52,6 +53,11 @@ pub(crate) fn read_csv(reader: impl Read) -> Result<Vec<ImportedRun>, ImportErro
         runs.add(&Phase { fields, exact_bytes: false }, "csv")?;
     }
     Ok(runs.finish())
+}
+
+/// Columns that are read, and where they stand.
+fn asked_of<R: Read>(rows: &Rows<R>) -> Vec<(&'static str, usize)> {
+    ASKED.iter().filter_map(|name| Some((*name, rows.column(name)?))).collect()
 }
 
 pub(crate) fn read_json(reader: impl Read) -> Result<Vec<ImportedRun>, ImportError> {
@@ -264,6 +270,22 @@ mod tests {
             format!("2026-11-23T10:00:00.123+0000,{op},10000,51200,200,3.1-2,{command}\n")
         };
         HEAD.to_owned() + &phases.map(row).collect::<String>()
+    }
+
+    /// Whatever its first column is, and with others than before.
+    #[test]
+    fn rows_behind_another_head_are_read_by_that() {
+        let first = rows([("WRITE".to_owned(), "c".to_owned())].into_iter());
+        let second = "operation,hosts,MiB/s [last],IOPS [last],version,command,time ms [last]\nREAD,1,100,25600,3.2-1,c,5000\n";
+        let runs = read_csv((first.clone() + HEAD + second).as_bytes()).unwrap();
+        let figures: Vec<(&str, f64, f64)> = runs
+            .iter()
+            .flat_map(|r| &r.lines)
+            .map(|w| (w.op.as_str(), w.ops_per_s.unwrap().value, w.bytes_per_s.unwrap().value / MIB))
+            .collect();
+        assert_eq!(figures, [("write", 51200.0, 200.0), ("read", 25600.0, 100.0)]);
+        let cut = read_csv((first + second + "READ,1\n").as_bytes()).unwrap_err();
+        assert!(cut.to_string().contains("cut off"), "{cut}");
     }
 
     #[test]

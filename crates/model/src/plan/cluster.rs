@@ -43,6 +43,9 @@ pub struct EmbeddedCluster {
     /// Cores of each server. Absent: those of the machine, shared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
+    /// With a certificate that is made for it: between clients and servers, and among these.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 impl Default for EmbeddedCluster {
@@ -57,6 +60,7 @@ impl Default for EmbeddedCluster {
             drive_read_limit: None,
             drive_size,
             cpu: None,
+            tls: false,
         }
     }
 }
@@ -89,6 +93,11 @@ impl EmbeddedCluster {
         })
     }
 
+    /// Of its servers' addresses.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls { "https" } else { "http" }
+    }
+
     /// In words: `4 nodes with 8 drives, EC:2, links of 200mbit`.
     pub fn words(&self) -> String {
         let head = format!("{} nodes with {} drives, EC:{}", self.nodes, self.drive_count(), self.parity());
@@ -96,7 +105,8 @@ impl EmbeddedCluster {
         let reads = self.drive_read_limit.map(|d| format!(" and {d} for reads")).unwrap_or_default();
         let drive = self.drive_limit.map(|d| format!("drives of {d}{reads}"));
         let cpu = self.cpu.map(|c| format!("{c} cores each"));
-        [Some(head), link, drive, cpu].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let tls = self.tls.then(|| "TLS".to_owned());
+        [Some(head), link, drive, cpu, tls].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// What it is made of, for `--cluster`: its nodes by this name (a pattern), each with an interface of that name.
@@ -136,7 +146,7 @@ impl EmbeddedCluster {
             }),
             set_size: Some(all),
             failure_domain: None,
-            tls: Some(false),
+            tls: Some(self.tls),
             clients: Default::default(),
             gateways: Default::default(),
             classes: Default::default(),
@@ -242,5 +252,7 @@ mod tests {
         let link = Some("200mbit".parse().unwrap());
         let c = EmbeddedCluster { link, ec: Some(2), cpu: Some(0.3), ..EmbeddedCluster::default() };
         assert_eq!(c.words(), "4 nodes with 8 drives, EC:2, links of 200mbit, 0.3 cores each");
+        let c = EmbeddedCluster { tls: true, ..c };
+        assert_eq!(c.words(), "4 nodes with 8 drives, EC:2, links of 200mbit, 0.3 cores each, TLS");
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a command measures over a fleet, and over which part of it. Given anywhere, understood by those that measure.
 
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 use plimsoll_fleet::Choice;
 use plimsoll_model::plan::AgentLoss;
 use plimsoll_model::units::Span;
@@ -67,6 +67,35 @@ fn claim_by(text: &str) -> Result<ClaimBy, String> {
 }
 
 impl FleetArgs {
+    /// The flags that say over which fleet is measured, and how, to be given again by a command that goes on. Without consent to send
+    /// credentials, which is of one command.
+    pub fn words(&self) -> Vec<String> {
+        let on_agent_loss = self.on_agent_loss.and_then(|on| serde_json::to_value(on).ok());
+        let claim_by = self.claim_by.map(|by| match by {
+            ClaimBy::Auto => "auto",
+            ClaimBy::Conductor => "conductor",
+            ClaimBy::Agents => "agents",
+        });
+        [
+            self.fleet.as_ref().map(|name| format!("--fleet={name}")),
+            self.agents.as_ref().map(|choice| format!("--agents={choice}")),
+            self.each.then(|| "--each".to_owned()),
+            self.shared.then(|| "--shared".to_owned()),
+            self.deadman.map(|time| format!("--deadman={time}")),
+            on_agent_loss.as_ref().and_then(|on| on.as_str()).map(|on| format!("--on-agent-loss={on}")),
+            claim_by.map(|by| format!("--claim-by={by}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Of such words; `None`: they are not ours.
+    pub fn of_words(words: &[String]) -> Option<Self> {
+        let command = Self::augment_args(clap::Command::new("plimsoll").no_binary_name(true));
+        Self::from_arg_matches(&command.try_get_matches_from(words).ok()?).ok()
+    }
+
     /// The first flag that was given.
     pub fn given(&self) -> Option<&'static str> {
         let fleet = self.fleet.is_some().then_some("--fleet");
@@ -79,5 +108,30 @@ impl FleetArgs {
             .or(self.detach.then_some("--detach"))
             .or(self.send_credentials.then_some("--send-credentials"))
             .or(self.claim_by.is_some().then_some("--claim-by"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_that_goes_on_is_given_again_is_what_was_typed() {
+        let typed = [
+            "--fleet=lab",
+            "--agents=rack=2",
+            "--each",
+            "--deadman=5s",
+            "--on-agent-loss=stop",
+            "--claim-by=agents",
+        ];
+        let typed = typed.map(str::to_owned);
+        let args = FleetArgs::of_words(&typed).unwrap();
+        assert_eq!(args.words(), typed);
+        assert_eq!(args.agents, Some(Choice::Labelled("rack".into(), "2".into())));
+        assert!(FleetArgs::default().words().is_empty());
+        let sends = FleetArgs { fleet: Some("lab".into()), send_credentials: true, ..FleetArgs::default() };
+        assert_eq!(sends.words(), ["--fleet=lab"]);
+        assert!(FleetArgs::of_words(&["--no-such".to_owned()]).is_none());
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_model::Cluster;
 use plimsoll_model::plan::{ObserveSpec, PLAN_VERSION, Plan, RingChoice, RunOptions, TargetSpec, TlsSpec};
 use plimsoll_model::units::Span;
 
-use super::{ArgsContext, CostArgs};
+use super::{ArgsContext, CostArgs, HandOutArgs};
 use crate::ceiling;
 use crate::commands::plan_file::read_text;
 use crate::fault::Fault;
@@ -171,7 +171,7 @@ pub struct RunArgs {
     pub output: OutputArgs,
 }
 
-/// What comes out at the end. One of the first three at most.
+/// What comes out at the end. One of the first four at most.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OutputArgs {
     /// Print the summary as JSON (schema/run.schema.json)
@@ -183,6 +183,9 @@ pub struct OutputArgs {
     /// Print CSV
     #[arg(long, group = "result_form", help_heading = OUTPUT)]
     pub csv: bool,
+    /// Print one line: how far the result may be used, its first figure, and the run
+    #[arg(long, group = "result_form", help_heading = OUTPUT)]
+    pub oneline: bool,
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<String>,
@@ -195,6 +198,8 @@ pub struct OutputArgs {
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS", help_heading = OUTPUT)]
     pub runs_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub hand_out: HandOutArgs,
 }
 
 impl RunArgs {

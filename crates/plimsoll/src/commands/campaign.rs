@@ -16,11 +16,13 @@ Examples:
   plimsoll campaign run disks.toml --wait-for-rest 10m
   plimsoll campaign status tiers.toml --by size
   plimsoll campaign resume tiers.toml
+  plimsoll campaign resume tiers.toml --here
 
 A campaign measures every workload of its file on every subject, cell by cell, and
 repeats each cell. Each run is kept as any other, with the labels `campaign`,
 `subject`, `workload` and `repeat`. What was done is in a ledger beside the runs
-(campaigns/NAME): killed at any moment, `resume` goes on with the next run.
+(campaigns/NAME): killed at any moment, `resume` goes on with the next run, over the
+same fleet and with the runs in the same place, unless it is told otherwise.
 
 Exit codes: 0 every cell has valid runs; 3 a cell has none; 5 cells are missing
 (budget, or a subject that could not be measured); 2 nothing was measured.";
@@ -119,6 +121,9 @@ pub struct ResumeCampaignArgs {
     /// Take the file as it is now: what was measured of cells that it has otherwise is set aside, and they are measured again
     #[arg(long)]
     pub accept_changes: bool,
+    /// On this machine alone, where the session before measured over a fleet (without it that fleet is used again)
+    #[arg(long)]
+    pub here: bool,
     #[command(flatten)]
     pub with: CampaignArgs,
     #[command(flatten)]

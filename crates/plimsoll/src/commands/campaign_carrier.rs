@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use plimsoll_campaign::ledger::text_hash;
 use plimsoll_campaign::{
     CampaignCarrier, CampaignCell, CampaignTold, Campaigned, CellEnd, CellRun, CellWork, FileCell, HookFiles,
-    HookOf, HookTime, LeftRun, Rested, RunTerms, Subject, UnderWay, asked, run_hook,
+    HookOf, HookTime, LeftRun, Rested, RunSpent, RunTerms, Subject, UnderWay, asked, run_hook,
 };
 use plimsoll_model::Plan;
-use plimsoll_model::cost::Money;
+use plimsoll_model::credentials::shown_command;
+use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_run::{Finished, Options, RunError};
-use plimsoll_store::{LoadOptions, RunDir, StoreError};
+use plimsoll_store::rundir::COST_BUDGET;
+use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError};
 use plimsoll_suites::filebench::{self, FileBenchOptions, Host, Original};
 
 use super::campaign::CampaignForm;
@@ -100,18 +102,28 @@ impl Carrier {
         Ok(finished)
     }
 
+    /// What the record of a run that does not count has of it; none: nothing was begun.
+    fn spent_on(&self, under: &UnderWay) -> Option<RunSpent> {
+        let dir = RunDir::open(&self.root.join(&under.run)).ok()?;
+        // A name is no proof.
+        dir.plan().ok().filter(|plan| under.is_of(&plan.labels, &self.name))?;
+        let took_s = lived_s(&dir, under);
+        let Ok(data) = dir.load(&LoadOptions::step(1_000_000_000)) else {
+            return Some(RunSpent { took_s, ..RunSpent::default() });
+        };
+        let (bytes, requests) = if is_virtual(&data.plan) { (0, 0) } else { asked(&data) };
+        let took_s = took_s.max(last_ns(&data) as f64 / 1e9);
+        Some(RunSpent { took_s, bytes, requests, cost: plimsoll_run::money_spent(&data) })
+    }
+
     /// Out of a run directory: what it says, and what it asked of the storage.
     fn read(&self, dir: &RunDir, repeat: u32, exit: Option<u8>) -> Result<CellRun, StoreError> {
         let summary = dir.summary()?;
         let exit = exit.unwrap_or_else(|| plimsoll_judge::exit_code(&summary, false));
         let data = dir.load(&LoadOptions::step(1_000_000_000))?;
-        let (bytes, requests) = asked(&data);
-        let last_ns = data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0);
-        let is_virtual =
-            data.plan.targets.values().all(|t| matches!(t, plimsoll_model::plan::TargetSpec::Sim(_)));
-        let (bytes, requests) = if is_virtual { (0, 0) } else { (bytes, requests) };
+        let (bytes, requests) = if is_virtual(&data.plan) { (0, 0) } else { asked(&data) };
         Ok(CellRun {
-            took_s: last_ns as f64 / 1e9,
+            took_s: last_ns(&data) as f64 / 1e9,
             bytes,
             requests,
             cost: plimsoll_run::money_spent(&data),
@@ -143,6 +155,34 @@ impl Carrier {
         progress.finish();
         left
     }
+}
+
+/// On the virtual clock nothing is asked of a storage.
+fn is_virtual(plan: &Plan) -> bool {
+    plan.targets.values().all(|t| matches!(t, TargetSpec::Sim(_)))
+}
+
+/// When the last stage ended, or was last heard of.
+fn last_ns(data: &RunData) -> u64 {
+    data.stages.iter().map(|s| s.end_ns.unwrap_or(s.last_ns)).max().unwrap_or(0)
+}
+
+/// How long a run was at work, by the last change of its records: what prepares data is in no stage. Its journal and what is made of it
+/// later are touched by whoever cleans up.
+fn lived_s(dir: &RunDir, under: &UnderWay) -> f64 {
+    let changed = |path: PathBuf| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    let in_folder = |name: &str| std::fs::read_dir(dir.path().join(name)).into_iter().flatten().flatten();
+    let records = ["intervals", "samples"].into_iter().flat_map(in_folder).map(|e| e.path());
+    let single = ["plan.toml", "env.json"].map(|name| dir.path().join(name));
+    let last = records.chain(single).filter_map(changed).filter_map(|at| Timestamp::try_from(at).ok()).max();
+    let begun = under.at.parse::<Timestamp>().ok();
+    last.zip(begun).map_or(0.0, |(last, begun)| last.duration_since(begun).as_secs_f64().max(0.0))
+}
+
+/// Of those who end a run in the same way (exit code 8) only its budget of money is the campaign's.
+fn ended_by_budget(finished: &Finished) -> bool {
+    let sealed = || RunDir::open(&finished.path)?.sealed();
+    finished.exit_code == Exit::Stopped as u8 && sealed().ok().flatten().is_some_and(|s| s.end == COST_BUDGET)
 }
 
 fn file_plan(cell: &CampaignCell, f: &FileCell, repeat: u32, fresh: u64) -> Result<Plan, Fault> {
@@ -206,9 +246,7 @@ impl CampaignCarrier for Carrier {
         let began = Instant::now();
         let has_budget = terms.cost.as_ref().is_some_and(|c| c.budget.is_some());
         match self.run(cell, under, terms) {
-            Ok(Ok(finished)) if has_budget && finished.exit_code == Exit::Stopped as u8 => {
-                CellEnd::OverBudget
-            }
+            Ok(Ok(finished)) if has_budget && ended_by_budget(&finished) => CellEnd::OverBudget,
             Ok(Ok(finished)) => self.ended(under, &finished, began.elapsed()),
             Ok(Err(RunError::Interrupted)) => CellEnd::Interrupted,
             Ok(Err(RunError::Store(e))) if e.is_no_space() => CellEnd::Hopeless(one_line(&Fault::from(e))),
@@ -218,11 +256,8 @@ impl CampaignCarrier for Carrier {
         }
     }
 
-    fn spent(&mut self, under: &UnderWay) -> Option<Money> {
-        let dir = RunDir::open(&self.root.join(&under.run)).ok()?;
-        // A name is no proof.
-        dir.plan().ok().filter(|plan| under.is_of(&plan.labels, &self.name))?;
-        plimsoll_run::money_spent(&dir.load(&LoadOptions::step(1_000_000_000)).ok()?)
+    fn spent(&mut self, under: &UnderWay) -> RunSpent {
+        self.spent_on(under).unwrap_or_default()
     }
 
     fn look_at(&mut self, _: Option<&CampaignCell>, under: &UnderWay) -> LeftRun {
@@ -242,6 +277,7 @@ impl CampaignCarrier for Carrier {
             && (dir.summary_is_there() || plimsoll_run::analyze(&dir).is_ok())
             && let Ok(run) = self.read(&dir, under.repeat, None)
         {
+            let run = CellRun { took_s: run.took_s.max(lived_s(&dir, under)), ..run };
             return LeftRun::Whole(Box::new(run));
         }
         match self.clean_up(&dir) {
@@ -267,10 +303,11 @@ impl CampaignCarrier for Carrier {
             .map_or(Duration::from_secs(60), |l| l.1);
         let of = HookOf { campaign: &self.name, subject: &subject.name, when: when.name() };
         let began = Instant::now();
-        // What comes after a subject is done even where somebody wants an end: once asked for, only its limit ends it.
+        // What comes after a subject is done even where somebody wants an end, unless they want it a second time.
         let is_before = when == HookTime::Before;
+        let is_ended = || (is_before && signals::was_asked_to_stop()) || signals::was_told_not_to_wait();
         let files = HookFiles { log: &self.hooks_log, note: &self.hook_note };
-        let done = run_hook(command, of, limit, files, || is_before && signals::was_asked_to_stop());
+        let done = run_hook(command, of, limit, files, is_ended);
         (began.elapsed().as_secs_f64(), done.err().map(|p| clean(&p).into_owned()))
     }
 
@@ -302,6 +339,10 @@ impl CampaignCarrier for Carrier {
 
     fn is_interrupted(&self) -> bool {
         signals::was_asked_to_stop()
+    }
+
+    fn is_waiting_over(&self) -> bool {
+        signals::was_told_not_to_wait()
     }
 
     fn wait_until(&mut self, due: Timestamp) {
@@ -342,7 +383,12 @@ impl CampaignCarrier for Carrier {
                 output::tell(format_args!("plimsoll: {} {}", clean(what), clean(why)))
             }
             CampaignTold::Hook(subject, when, command) => {
-                self.say(&format!("{}, {}: {}", clean(&subject.name), when.name(), clean(command)));
+                self.say(&format!(
+                    "{}, {}: {}",
+                    clean(&subject.name),
+                    when.name(),
+                    clean(&shown_command(command))
+                ));
             }
             CampaignTold::Said(text) => output::tell(format_args!("plimsoll: {}", clean(text))),
         }

@@ -11,7 +11,8 @@ use plimsoll_campaign::{
     Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, end_left_hook,
     forecast, note_shown, read_campaign, template, unseen_dangers,
 };
-use plimsoll_model::text::clean;
+use plimsoll_model::credentials::{shown_command, toml_without_credentials};
+use plimsoll_model::text::{LEFT_OUT, clean};
 
 use super::campaign::{
     AxisTable, CampaignArgs, CampaignCommand, CampaignForm, NewCampaignArgs, ResumeCampaignArgs,
@@ -20,6 +21,7 @@ use super::campaign::{
 use super::campaign_carrier::Carrier;
 use super::campaign_disk;
 use super::campaign_money as money;
+use super::campaign_place;
 use super::campaign_table::{has_axis, table};
 use super::campaign_words as words;
 use super::plan_file::read_text;
@@ -103,7 +105,7 @@ pub(super) fn read_from(
     if let Some(wait) = a.and_then(|a| a.wait_for_rest) {
         c.file.rest.wait = Some(wait);
     }
-    c.cells.iter_mut().for_each(campaign_disk::say_least);
+    campaign_disk::say_least(&mut c.cells);
     for run in &c.strangers {
         output::tell(format_args!(
             "plimsoll: run {} fits no cell of its subject, and is left out",
@@ -139,14 +141,48 @@ fn run(a: &RunCampaignArgs) -> Result<Exit, Fault> {
 }
 
 fn resume(a: &ResumeCampaignArgs) -> Result<Exit, Fault> {
+    let a = &ResumeCampaignArgs {
+        with: CampaignArgs { form: found(&a.file, &a.with.form)?, ..a.with.clone() },
+        ..a.clone()
+    };
     let (text, c) = read(&a.file, Some(&a.with), &a.with.form)?;
     known_axis(&c, &a.axis)?;
     if !c.dir.is_begun() {
         let remedy = format!("Begin it with: plimsoll campaign run {}", a.file.display());
         return Err(Fault::input(format!("campaign '{}' was not begun here", c.file.name), remedy));
     }
+    over_the_fleet_before(&c, a.here)?;
     taken_up(&c, &text, a.accept_changes, &a.with)?;
     begin(&c, &text, &a.file, (&a.with, &a.axis), true)
+}
+
+/// A command that only goes on goes on with the fleet that the one before it was given.
+pub(super) fn over_the_fleet_before(c: &Campaigned, is_here: bool) -> Result<(), Fault> {
+    if is_here {
+        return match fleet_use::name() {
+            None => Ok(()),
+            Some(name) => Err(Fault::input(
+                format!("--here is this machine alone, and fleet '{name}' is named"),
+                "Give one of them (PLIMSOLL_FLEET names a fleet, too).",
+            )),
+        };
+    }
+    if let Some(name) = fleet_use::go_on_with(c.fleet_before()) {
+        output::tell(format_args!(
+            "plimsoll: over fleet '{}', as before (--here: on this machine alone)",
+            clean(&name)
+        ));
+    }
+    Ok(())
+}
+
+/// The form with the directory of runs in which the campaign of a file was begun, where no other is given.
+fn found(file: &Path, form: &CampaignForm) -> Result<CampaignForm, Fault> {
+    let name = CampaignFile::from_toml(&read_text(file, "the campaign")?)?.name;
+    Ok(CampaignForm {
+        runs_dir: campaign_place::runs_of(form.runs_dir.as_ref(), file, &name),
+        ..form.clone()
+    })
 }
 
 /// What stands between a campaign that was begun and its next run: an edited file, and what nobody has seen of it.
@@ -189,7 +225,7 @@ fn show_unseen(c: &Campaigned, unseen: &[String]) -> Result<(), Fault> {
     if unseen.is_empty() {
         return Ok(());
     }
-    let lines: Vec<String> = unseen.iter().map(|d| format!("    {}\n", clean(d))).collect();
+    let lines: Vec<String> = unseen.iter().map(|d| format!("    {}\n", clean(&shown_command(d)))).collect();
     output::tell_whole(&format!("plimsoll: taken only with --allow-hooks:\n{}", lines.concat()));
     Ok(note_shown(&c.dir, unseen)?)
 }
@@ -200,7 +236,7 @@ fn clean_lines(text: &str) -> String {
 }
 
 fn status(a: &StatusCampaignArgs) -> Result<Exit, Fault> {
-    let (text, c) = read(&a.file, None, &a.form)?;
+    let (text, c) = read(&a.file, None, &found(&a.file, &a.form)?)?;
     known_axis(&c, &a.axis)?;
     if !a.form.json && !a.form.markdown {
         for line in changes(&c, &text).lines() {
@@ -236,8 +272,10 @@ fn changes(c: &Campaigned, text: &str) -> FileDifference {
         return FileDifference::default();
     }
     let difference = FileDifference::of(cells, &c.cells);
-    let copy = c.dir.copy().filter(|copy| text_hash(copy) == *hash);
-    match copy.and_then(|copy| CampaignFile::from_toml(&copy).ok()) {
+    // Both without their secrets, as the copy is kept.
+    let text = &toml_without_credentials(text);
+    let old = c.dir.copy_of(&c.entries).map(|copy| toml_without_credentials(&copy));
+    match old.and_then(|copy| CampaignFile::from_toml(&copy).ok()) {
         Some(old) => {
             CampaignFile::from_toml(text).map_or(difference.clone(), |new| difference.with_places(&old, &new))
         }
@@ -260,6 +298,12 @@ pub(super) fn tell_plan(c: &Campaigned, is_dry: bool, a: &CampaignArgs) -> Resul
 
 /// Commands and devices are taken only where somebody has seen them and says so.
 pub(super) fn allowed(file: &CampaignFile, a: &CampaignArgs) -> Result<(), Fault> {
+    if file.dangers().iter().any(|d| d.contains(LEFT_OUT)) {
+        return Err(Fault::input(
+            "secrets were left out of the file's commands when it was published (shown above)",
+            "Write yours into a copy of the file, as variables of the environment ($NAME), and give that.",
+        ));
+    }
     if a.allow_hooks || file.dangers().is_empty() {
         return Ok(());
     }
@@ -335,6 +379,7 @@ pub(super) fn measure(
     // One that is not up is told before anything is begun.
     fleet_use::fleet()?;
     note_opening(&mut ledger, c, text, &entries)?;
+    campaign_place::remember(path, &c.file.name, &c.runs);
     let mut state = CampaignState::of(&c.file, &c.cells, &c.dir.read()?);
     for (i, cell) in c.cells.iter().enumerate().filter(|(_, cell)| cell.target.is_none()) {
         debug_assert_eq!(cell.key, c.cells[i].key);
@@ -371,10 +416,10 @@ fn note_opening(
         };
         ledger.append(&begun)?;
     }
-    let own = CampaignFile::from_toml(text).ok().and_then(|f| f.budget.cost);
-    let budget_cost = c.file.budget.cost.clone().filter(|b| own.as_ref() != Some(b));
+    let budget_cost = c.budget_beside.clone();
     let version = env!("CARGO_PKG_VERSION").into();
-    ledger.append(&LedgerEntry::Opened { version, budget_cost, at: at.clone() })?;
+    let fleet = fleet_use::words();
+    ledger.append(&LedgerEntry::Opened { version, budget_cost, fleet, at: at.clone() })?;
     let known = entries.iter().rev().find_map(|e| match e {
         LedgerEntry::File { hash, .. } => Some(hash.clone()),
         _ => None,

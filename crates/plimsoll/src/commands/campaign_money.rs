@@ -21,11 +21,11 @@ const SHOWN: usize = 6;
 
 /// Lays the flags over the file, and reads the prices that either names. `a`: none where nothing is to be measured.
 pub fn lay_over(c: &mut Campaigned, a: Option<&CampaignArgs>, beside: &Path) -> Result<(), Fault> {
-    if let Some(budget) = a.and_then(|a| a.budget_cost.as_ref()) {
+    // A command that only goes on must not spend what the one before it was not to; a budget of the file itself may have been edited since.
+    let before = || given_before(&c.entries).filter(|_| c.file.budget.cost.is_none());
+    c.budget_beside = a.and_then(|a| a.budget_cost.clone()).or_else(before);
+    if let Some(budget) = &c.budget_beside {
         c.file.budget.cost = Some(budget.clone());
-    } else if c.file.budget.cost.is_none() {
-        // A command that only goes on must not spend what the one before it was not to.
-        c.file.budget.cost = given_before(&c.entries);
     }
     let named = c.file.prices.as_ref().map(|p| beside.join(p));
     let Some(path) = a.and_then(|a| a.prices.clone()).or(named) else { return Ok(()) };

@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
-use plimsoll_campaign::{
-    CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, TimesOfDay, line_name,
-};
+use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, line_name};
 use plimsoll_model::Estimate;
+use plimsoll_model::credentials::shown_command;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
 use plimsoll_model::units::about_size;
@@ -39,6 +38,7 @@ pub fn plan(c: &Campaigned) -> String {
             r.at_most,
             order(c.file.order)
         ),
+        None if r.at_least == 1 => writeln!(out, "each once, {}", order(c.file.order)),
         None => writeln!(out, "each {} times, {}", r.at_least, order(c.file.order)),
     };
     if let Some(question) = &c.file.question {
@@ -58,12 +58,12 @@ pub fn plan(c: &Campaigned) -> String {
     if !dangers.is_empty() {
         let _ = writeln!(out, "  taken only with --allow-hooks:");
         dangers.iter().for_each(|d| {
-            let _ = writeln!(out, "    {}", clean(d));
+            let _ = writeln!(out, "    {}", clean(&shown_command(d)));
         });
     }
     let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
     out += &money::plan(c);
-    if let Ok(Some(times)) = TimesOfDay::of(&c.file) {
+    if let Some(times) = c.file.times_of_day() {
         let due = c.next_due(Timestamp::now()).map_or(String::new(), |due| format!("; next {due}"));
         let _ = writeln!(out, "  each block of repeats at one of {}, in turn{due}", times.words());
     }

@@ -20,6 +20,7 @@ Files are recognised by their content:
   elbencho    --csvfile, --jsonfile
   GoBonnieGo  -json
   iperf3      -J
+  a packed run of ours: .plim, as from plimsoll runs pack
 
 Figures that a tool printed have no interval unless the file has the data for one. A file that is damaged, or of a \
 version that is not known, is refused, and nothing is stored (exit code 2). The exit code is that of `plimsoll analyze` \
@@ -29,7 +30,7 @@ files the worst.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ImportCommand {
-    /// Result files of other tools
+    /// Result files of other tools, or packed runs
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Name of the runs [default: tool and jobs]

@@ -22,7 +22,7 @@ use plimsoll_store::{EnvFile, ImportedLines, Mark, RunDir, StoreError, StreamWri
 
 use super::import::ImportCommand;
 use crate::fault::{Exit, Fault};
-use crate::{output, runs_dir, signals};
+use crate::{output, plim, runs_dir, signals};
 
 /// Agent of a file of requests: there is one file of intervals.
 const AGENT: &str = plimsoll_model::environment::LOCAL_AGENT;
@@ -112,7 +112,27 @@ fn unless_interrupted() -> Result<(), Fault> {
     if signals::was_asked_to_stop() { Err(interrupted()) } else { Ok(()) }
 }
 
+/// A packed run of ours is stored as it is.
+fn packed(path: &Path, c: &ImportCommand) -> Result<Vec<KeptRun>, Fault> {
+    if c.name.is_some() || !c.labels.is_empty() {
+        return Err(Fault::input(
+            format!(
+                "{}: a packed run keeps its own name and labels: they are sealed with it",
+                path.display()
+            ),
+            "Leave out --name and --label for it.",
+        ));
+    }
+    let dir = plim::kept(path, c.output.runs_dir.as_deref())?;
+    runs_dir::judged(&dir)?;
+    let exit = Exit::of_code(plimsoll_judge::exit_code(&dir.summary()?, false));
+    Ok(vec![(dir, exit)])
+}
+
 fn one(path: &Path, c: &ImportCommand) -> Result<Vec<KeptRun>, Fault> {
+    if plim::is_packed_file(path) {
+        return packed(path, c);
+    }
     let shown = clean(&path.display().to_string()).into_owned();
     let told = |e: ImportError| {
         if signals::was_asked_to_stop() {

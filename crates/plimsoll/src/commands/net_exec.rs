@@ -18,7 +18,7 @@ use super::net::{NetArgs, NetCommand, NetSubcommand, ServeArgs};
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault, sentence};
 use crate::signals::{self, ProcessRole};
-use crate::{fleet_use, out_file, output, runs_dir};
+use crate::{fleet_use, hand_out, out_file, output, runs_dir};
 
 /// The key, where no flag names one: a command line is open to all users of a machine.
 const KEY_VARIABLE: &str = "PLIMSOLL_NET_KEY";
@@ -158,6 +158,8 @@ fn test(a: &NetArgs) -> Result<Exit, Fault> {
     if a.output.csv {
         return Err(no_csv());
     }
+    hand_out::check(&a.output.hand_out)?;
+    hand_out::refuse_figures(&a.output.hand_out)?;
     a.output.html.as_deref().map_or(Ok(()), |file| out_file::check(Path::new(file)))?;
     signals::install(ProcessRole::Run);
     let interrupt = signals::interrupt();
@@ -254,7 +256,7 @@ pub fn show(record: &NetRecord, out: &OutputArgs) -> Result<(), Fault> {
         return Err(no_csv());
     }
     let page = || plimsoll_report::net_html(record);
-    let written = out.html.as_ref().map_or(Ok(()), |file| {
+    let written: Result<(), Fault> = out.html.as_ref().map_or(Ok(()), |file| {
         out_file::write(Path::new(file), page().as_bytes())?;
         output::tell(format_args!("plimsoll: report in {file}"));
         Ok(())
@@ -262,12 +264,20 @@ pub fn show(record: &NetRecord, out: &OutputArgs) -> Result<(), Fault> {
     // What was measured is told, whatever becomes of the file.
     output::print(&if out.json {
         plimsoll_report::net_json(record)
+    } else if out.oneline {
+        format!(
+            "{}: {}, network test {}\n",
+            plimsoll_report::net_status(record),
+            plimsoll_report::net_result(record),
+            record.id
+        )
     } else if out.markdown {
         plimsoll_report::net_markdown(record)
     } else {
         plimsoll_report::net_terminal(record, Style::for_stdout())
     })?;
-    written
+    written?;
+    hand_out::write_text(&plimsoll_report::net_markdown(record), &out.hand_out)
 }
 
 /// The network tests that are kept, newest first, below the list of runs.

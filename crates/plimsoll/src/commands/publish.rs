@@ -42,7 +42,7 @@ pub struct PublishCommand {
     /// Write the charts as SVG and PNG files, too; needs a Chromium in PATH
     #[arg(long)]
     pub images: bool,
-    /// Copy the run directories into the folder; without it only their hashes are in it
+    /// Copy the run directories into the folder, as they are (refused where one has what looks like a secret); without it only their hashes are in it
     #[arg(long, conflicts_with = "redact")]
     pub with_runs: bool,
     /// Where runs are kept

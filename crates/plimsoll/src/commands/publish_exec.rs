@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use plimsoll_campaign::read_campaign;
+use plimsoll_campaign::{CampaignFile, read_campaign};
 use plimsoll_model::text::{clean, keep_secret};
 use plimsoll_model::units::about_size;
 use plimsoll_publish::site::{self, SiteError, SiteFile};
@@ -11,6 +11,7 @@ use plimsoll_publish::{
     HAS_CHARTS, Publication, PublishError, PublishOptions, publication, publication_of_runs,
 };
 
+use super::campaign_place;
 use super::plan_file::read_text;
 use super::publish::PublishCommand;
 use super::publish_images::images;
@@ -82,7 +83,9 @@ fn put_together(c: &PublishCommand) -> Result<Publication, Fault> {
             let path = Path::new(one);
             let text = read_text(path, "the campaign")?;
             let beside = path.parent().unwrap_or(Path::new("."));
-            let campaign = read_campaign(&text, beside, &runs_dir::root(c.runs_dir.as_deref()), exit_of)?;
+            let name = CampaignFile::from_toml(&text)?.name;
+            let runs = campaign_place::runs_of(c.runs_dir.as_ref(), path, &name);
+            let campaign = read_campaign(&text, beside, &runs_dir::root(runs.as_deref()), exit_of)?;
             Ok(publication(&campaign, &text, beside, &options)?)
         }
         names => {

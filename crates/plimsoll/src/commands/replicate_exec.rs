@@ -10,8 +10,12 @@ use plimsoll_campaign::{
 use plimsoll_model::text::clean;
 use plimsoll_publish::site::SITE_MARK;
 
-use super::campaign_exec::{allowed, ended, measure, possible, read_from, taken_up, tell_plan};
+use super::campaign::{CampaignArgs, CampaignForm};
+use super::campaign_exec::{
+    allowed, ended, measure, over_the_fleet_before, possible, read_from, taken_up, tell_plan,
+};
 use super::campaign_money as money;
+use super::campaign_place;
 use super::plan_file::read_text;
 use super::replicate::ReplicateCommand;
 use super::replicate_words as words;
@@ -43,6 +47,12 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
         (_, Some(path)) => path.clone(),
         (_, None) => PathBuf::from(format!("{}.toml", file.name)),
     };
+    let form = &a.with.form;
+    let form = CampaignForm {
+        runs_dir: campaign_place::runs_of(form.runs_dir.as_ref(), &path, &file.name),
+        ..form.clone()
+    };
+    let a = &ReplicateCommand { with: CampaignArgs { form, ..a.with.clone() }, ..a.clone() };
     let c = priced(a, read_from(&text, &path, Some(&a.with), &a.with.form)?, &original, &path)?;
     others(&published, &c)?;
     let (end, state) = if c.dir.is_begun() && c.state.to_go() == 0 && !a.dry_run {
@@ -59,6 +69,7 @@ pub fn replicate(a: &ReplicateCommand) -> Result<Exit, Fault> {
             return Ok(Exit::Valid);
         }
         if is_begun {
+            over_the_fleet_before(&c, false)?;
             taken_up(&c, &text, false, &a.with)?;
         } else {
             allowed(&c.file, &a.with)?;

@@ -275,10 +275,16 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
 
 fn notes(r: &Replication, is_markdown: bool) -> Vec<String> {
     let mut out: Vec<String> = r.notes.iter().map(|n| clean(n).into_owned()).collect();
-    let only_ours = r
-        .comparisons
-        .iter()
-        .filter(|c| c.figure == ComparedFigure::OpsPerS && c.verdict == ReplicaVerdict::OnlyOurs);
+    // A source that gives payload alone has the cell.
+    let has_bytes = |c: &ComparedFigures| {
+        let same =
+            |b: &&ComparedFigures| (&b.subject, &b.workload, &b.line) == (&c.subject, &c.workload, &c.line);
+        let mut bytes = r.comparisons.iter().filter(|b| b.figure == ComparedFigure::BytesPerS);
+        bytes.find(same).is_some_and(|b| b.published.is_some())
+    };
+    let only_ours = r.comparisons.iter().filter(|c| {
+        c.figure == ComparedFigure::OpsPerS && c.verdict == ReplicaVerdict::OnlyOurs && !has_bytes(c)
+    });
     let names: Vec<String> =
         only_ours.map(|c| clean(&format!("{}, {}", c.subject, named(c, r))).into_owned()).collect();
     if !names.is_empty() {

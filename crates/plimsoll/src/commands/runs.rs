@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::runs_filter::FilterArgs;
 use crate::args::OutputArgs;
 
 pub const REPORT_EXAMPLES: &str = "\
@@ -12,7 +13,7 @@ Examples:
   plimsoll report RUN1 RUN2 RUN3 --by size,op,label:tier --markdown
   plimsoll report RUN1 RUN2 --title Tiers --columns op/s,p99 -o tiers.html
 
-RUN is an id (or the start of one), a run directory, or `last`.";
+RUN is an id (or the start of one), a run directory, a packed run (.plim), or `last`.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
@@ -39,7 +40,11 @@ pub struct ReportCommand {
 pub const RUNS_EXAMPLES: &str = "\
 Examples:
   plimsoll runs list
+  plimsoll runs list --label tier=standard --op get --since 7d
   plimsoll runs show last
+  plimsoll runs export --what slices --format csv --label tier=standard
+  plimsoll runs pack last -o run.plim
+  plimsoll runs unpack run.plim
   plimsoll runs rm RUN";
 
 #[derive(Debug, Clone, Subcommand)]
@@ -48,15 +53,132 @@ pub enum RunsCommand {
     List(ListRunsArgs),
     /// Show one run
     Show(OneRunArgs),
+    /// Write runs, lines, slices or latencies as tables for notebooks and databases, or points and metrics
+    Export(ExportRunsArgs),
+    /// Pack a run into one file (.plim) for somebody else
+    Pack(PackRunArgs),
+    /// Unpack a packed run; a run that is there is never overwritten
+    Unpack(UnpackRunArgs),
     /// Remove stored runs; run `plimsoll cleanup` first to remove what they left in storage
     Rm(RemoveRunsArgs),
 }
 
+pub const LIST_EXAMPLES: &str = "\
+Examples:
+  plimsoll runs list
+  plimsoll runs list --label tier=standard --op get,put --since 7d
+  plimsoll runs list --validity valid,partly --target s3.example.net --csv
+
+What each run says of itself is kept in an index in the user's cache directory, so that only what is new is read. It is \
+remade whenever it is lost or damaged.";
+
 #[derive(Debug, Clone, Args)]
+#[command(after_help = LIST_EXAMPLES)]
 pub struct ListRunsArgs {
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, group = "list_form")]
     pub json: bool,
+    /// Print CSV
+    #[arg(long, group = "list_form")]
+    pub csv: bool,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+}
+
+pub const EXPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll runs export --what runs --format csv -o runs.csv
+  plimsoll runs export --what lines --format jsonl --label tier=standard
+  plimsoll runs export last --what slices -o slices.csv
+  plimsoll runs export RUN1 RUN2 --what latency --format csv
+  plimsoll runs export last --format bmf -o bencher.json
+  plimsoll runs export last --format influx -o points.lp
+
+Units are in the names of the columns: _s, _ns, _bytes, _ops, _per_s. Cells that are not known are empty (CSV) or null. \
+Percentiles of slices are of each slice alone and cannot be averaged; --what latency counts ops in buckets that can be \
+added up.";
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportedWhat {
+    /// A run
+    Runs,
+    /// A line of results: an op of a workload
+    Lines,
+    /// A slice of time of a series, 100 ms or longer
+    Slices,
+    /// A bucket of the latencies of a line
+    Latency,
+}
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportForm {
+    /// RFC 4180, with heads
+    Csv,
+    /// A JSON object in each line
+    Jsonl,
+    /// Bencher's Metric Format: valid lines as metrics
+    Bmf,
+    /// InfluxDB's line protocol: lines, slices and latencies as points
+    Influx,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub struct ExportRunsArgs {
+    /// Runs: id, directory, packed run or `last` [default: all that the filters leave]
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// What a row is about (csv and jsonl)
+    #[arg(long, value_name = "WHAT", default_value = "lines")]
+    pub what: ExportedWhat,
+    /// How it is written
+    #[arg(long, value_name = "FORM", default_value = "csv")]
+    pub format: ExportForm,
+    /// Write to this new file [default: stdout]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub filter: FilterArgs,
+}
+
+pub const PACK_EXAMPLES: &str = "\
+Examples:
+  plimsoll runs pack last
+  plimsoll runs pack RUN -o run.plim
+
+The file is the whole record, as it is: keys are never in it, but names of hosts, endpoints and buckets are, and nothing \
+can be left out without breaking its seal. For results without such names: plimsoll publish --redact.";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = PACK_EXAMPLES)]
+pub struct PackRunArgs {
+    /// Run: id, directory, or `last`
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// File to write; it must not exist [default: RUN.plim]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
+    pub runs_dir: Option<PathBuf>,
+}
+
+pub const UNPACK_EXAMPLES: &str = "\
+Examples:
+  plimsoll runs unpack run.plim
+  plimsoll report run.plim
+
+Hashes are checked; a file that holds anything but one whole run is refused, and nothing is left of it. `report`, \
+`compare`, `scale` and `runs show` read a packed run without unpacking it for good.";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = UNPACK_EXAMPLES)]
+pub struct UnpackRunArgs {
+    /// Packed runs
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Where runs are kept
     #[arg(long, value_name = "DIR", env = "PLIMSOLL_RUNS")]
     pub runs_dir: Option<PathBuf>,

@@ -1,23 +1,26 @@
 //! What `report`, `runs` and their kin do.
 
+use std::fs::File;
+use std::path::PathBuf;
+
 use plimsoll_model::Plan;
-use plimsoll_model::plan::{Workload, suite};
+use plimsoll_model::plan::Workload;
 use plimsoll_model::text::clean;
-use plimsoll_report::table::Table;
-use plimsoll_report::{GroupKey, Layout, RunReport, Style, glance};
+use plimsoll_report::{GroupKey, Layout};
 use plimsoll_setup::FindErrands;
+use plimsoll_setup::safety::place::remove_made;
 use plimsoll_store::RunDir;
 use plimsoll_store::journal::{self, Thing};
-use plimsoll_store::rundir::{self, RunEntry, RunState};
 
 use super::runs::{
-    AnalyzeCommand, CleanupCommand, ListRunsArgs, OneRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand,
+    AnalyzeCommand, CleanupCommand, OneRunArgs, PackRunArgs, RemoveRunsArgs, ReportCommand, RunsCommand,
+    UnpackRunArgs,
 };
-use super::{net_exec, several};
+use super::{net_exec, runs_export, runs_list, several};
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::progress::Progress;
-use crate::{fleet_use, output, runs_dir, signals};
+use crate::{fleet_use, out_file, output, plim, runs_dir, signals};
 
 pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
     let root = c.output.runs_dir.as_deref();
@@ -27,7 +30,7 @@ pub fn report(c: &ReportCommand) -> Result<Exit, Fault> {
         let html = c.html_file.as_ref().map(|f| f.to_string_lossy().into_owned()).or(c.output.html.clone());
         return net_exec::show(&record, &OutputArgs { html, ..c.output.clone() }).map(|()| Exit::Valid);
     }
-    let dirs = c.runs.iter().map(|r| runs_dir::find(root, r)).collect::<Result<Vec<_>, _>>()?;
+    let dirs = c.runs.iter().map(|r| plim::find(root, r)).collect::<Result<Vec<_>, _>>()?;
     dirs.iter().try_for_each(runs_dir::judged)?;
     several::distinct(&dirs)?;
     let by = c.by.iter().map(|k| k.parse()).collect::<Result<Vec<GroupKey>, _>>()?;
@@ -57,110 +60,13 @@ fn is_html(file: &std::path::Path) -> Result<(), Fault> {
 
 pub fn runs(c: &RunsCommand) -> Result<Exit, Fault> {
     match c {
-        RunsCommand::List(a) => list(a),
+        RunsCommand::List(a) => runs_list::list(a),
         RunsCommand::Show(a) => show(a),
+        RunsCommand::Export(a) => runs_export::export(a),
+        RunsCommand::Pack(a) => pack(a),
+        RunsCommand::Unpack(a) => unpack(a),
         RunsCommand::Rm(a) => remove(a),
     }
-}
-
-fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
-    let root = runs_dir::root(a.runs_dir.as_deref());
-    let mut runs = rundir::list(&root)?;
-    runs.reverse();
-    if a.json {
-        let json = serde_json::to_string_pretty(&runs).expect("entries are plain data");
-        output::print(&(json + "\n"))?;
-        return Ok(Exit::Valid);
-    }
-    if runs.is_empty() && !plimsoll_store::net::ids(&root).is_empty() {
-        return net_exec::list(&root);
-    }
-    if runs.is_empty() {
-        output::tell(format_args!("plimsoll: no runs in {}", root.display()));
-        return Ok(Exit::Valid);
-    }
-    output::print(&table(&runs, Style::for_stdout().width))?;
-    net_exec::list(&root)
-}
-
-/// Of a width that what was measured and what came of it share: the least for each.
-const LEAST: usize = 14;
-/// From this width on the time has a column of its own; below, the run's name has it anyway.
-const WITH_TIME: usize = 120;
-
-/// A run's row, uncut: name, time, what, labels, result, status.
-fn row(r: &RunEntry) -> [String; 6] {
-    let summary = r.summary.clone().map(RunReport::of);
-    let what = r.name.clone().or_else(|| summary.as_ref().map(glance::title)).unwrap_or_default();
-    let labels = r
-        .labels
-        .iter()
-        .filter(|(k, _)| !suite::is_own_label(&r.labels, k) && *k != super::import_exec::LABEL);
-    let labels: String = labels.map(|(k, v)| format!(" {k}={v}")).collect();
-    let mut status = match (r.state, &r.summary) {
-        (RunState::Running, _) => "running".into(),
-        (RunState::Unfinished, _) => "killed".into(),
-        (RunState::Sealed, Some(s)) => glance::mark(s),
-        (RunState::Sealed, None) => "done".into(),
-    };
-    if r.cleanup_due > 0 && r.state != RunState::Running {
-        status += &format!(", {} to clean up", r.cleanup_due);
-    }
-    if r.summary.as_ref().is_some_and(|s| s.environment.imported.is_some()) {
-        status += ", imported";
-    }
-    // RFC 3339: date and minute.
-    let started = r.started_at.get(..16).unwrap_or_default().replace('T', " ");
-    let result = r.summary.as_ref().map(glance::result).unwrap_or_default();
-    [r.id.clone(), started, what, labels, result, status].map(|text| clean(&text).into_owned())
-}
-
-fn table(runs: &[RunEntry], width: usize) -> String {
-    let rows: Vec<[String; 6]> = runs.iter().map(row).collect();
-    let heads = [
-        if width >= WITH_TIME { "run" } else { "run (UTC)" },
-        "started (UTC)",
-        "what",
-        "",
-        "result",
-        "status",
-    ];
-    let widest = |column: usize| {
-        let cells = rows.iter().map(|r| r[column].chars().count());
-        cells.chain([heads[column].len()]).max().unwrap_or(0)
-    };
-    let timed = width >= WITH_TIME;
-    let taken = widest(0) + widest(5) + if timed { widest(1) + 8 } else { 6 };
-    let shared = width.saturating_sub(taken).max(2 * LEAST);
-    // What came of it is cut last: its figure stands first in it.
-    let result = widest(4).min((shared / 2).max(LEAST));
-    let what = shared - result;
-    let shown: Vec<&str> = [0, 1, 2, 4, 5].iter().filter(|c| timed || **c != 1).map(|c| heads[*c]).collect();
-    let mut t = Table::new("Runs", 1, &shown);
-    for [id, started, title, labels, came, status] in rows {
-        let mut cells = vec![id, titled(&title, &labels, what), shortened(&came, result), status];
-        if timed {
-            cells.insert(1, started);
-        }
-        t.push(cells);
-    }
-    t.plain(usize::MAX)
-}
-
-/// By its labels a run is picked: the title gives way to them.
-fn titled(title: &str, labels: &str, most: usize) -> String {
-    let for_title = most.saturating_sub(labels.chars().count());
-    match for_title {
-        0..6 => shortened(labels.trim_start(), most),
-        n => shortened(title, n) + labels,
-    }
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// Things for a person: what is in a bucket by its place, files by their path.
@@ -192,9 +98,47 @@ fn show(a: &OneRunArgs) -> Result<Exit, Fault> {
     if let Some(record) = net_exec::stored(&runs_dir::root(a.output.runs_dir.as_deref()), &a.run)? {
         return net_exec::show(&record, &a.output).map(|()| Exit::Valid);
     }
-    let dir = runs_dir::find(a.output.runs_dir.as_deref(), &a.run)?;
+    let dir = plim::find(a.output.runs_dir.as_deref(), &a.run)?;
     runs_dir::judged(&dir)?;
     output::print_runs(&[dir], Layout::default(), &a.output)?;
+    Ok(Exit::Valid)
+}
+
+fn pack(a: &PackRunArgs) -> Result<Exit, Fault> {
+    let dir = runs_dir::find(a.runs_dir.as_deref(), &a.run)?;
+    let file = a.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.plim", dir.id())));
+    if file.extension().is_none_or(|e| e != "plim") {
+        return Err(Fault::input(
+            format!("{} is not the name of a packed run", file.display()),
+            "Name it .plim: by that it is known again.",
+        ));
+    }
+    let mut open = File::create_new(&file).map_err(|e| out_file::cannot(&file, &e.to_string()))?;
+    match plimsoll_archive::pack(&dir, &mut open) {
+        Ok(manifest) => {
+            let bytes = open.metadata().map_or(0, |m| m.len());
+            output::tell(format_args!(
+                "plimsoll: run {} with its {} files is packed in {} ({})",
+                manifest.id,
+                manifest.files.len(),
+                file.display(),
+                plimsoll_report::number::size(bytes)
+            ));
+            Ok(Exit::Valid)
+        }
+        Err(e) => {
+            // A part of a run is none.
+            let _ = remove_made(&file, &open);
+            Err(plim::told(&format!("run {}", dir.id()), e))
+        }
+    }
+}
+
+fn unpack(a: &UnpackRunArgs) -> Result<Exit, Fault> {
+    for file in &a.files {
+        let dir = plim::kept(file, a.runs_dir.as_deref())?;
+        output::tell(format_args!("plimsoll: {} is run {}", file.display(), dir.id()));
+    }
     Ok(Exit::Valid)
 }
 
@@ -309,43 +253,4 @@ pub fn removed(dir: &RunDir, endpoints: &[String], progress: &Progress) -> Resul
     };
     let by = (fleet_use::claim_by(), &mut find as &mut FindErrands<'_>);
     Ok(plimsoll_setup::cleanup_by(dir.path(), endpoints, interrupt.clone(), by, |e| progress.show(&e))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(id: &str, labels: &[(&str, &str)]) -> RunEntry {
-        RunEntry {
-            id: id.into(),
-            path: id.into(),
-            name: Some("a benchmark of the object store with a very long name".into()),
-            started_at: "2026-11-23T08:04:35Z".into(),
-            state: RunState::Sealed,
-            labels: labels.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
-            verdict: None,
-            valid: None,
-            status: None,
-            cleanup_due: 0,
-            bytes: 0,
-            summary: None,
-        }
-    }
-
-    /// A run is picked by its labels, on a screen of any width.
-    #[test]
-    fn the_list_fits_the_screen_and_keeps_the_labels() {
-        let runs = [
-            entry("20261123-080435-7403", &[("cfg", "before")]),
-            entry("20261123-080535-7404", &[("cfg", "after")]),
-        ];
-        for width in [80, 100, 120] {
-            let text = table(&runs, width);
-            assert!(text.lines().all(|l| l.chars().count() <= width), "{width}: {text}");
-            assert!(text.contains("cfg=before") && text.contains("cfg=after"), "{text}");
-        }
-        assert!(
-            table(&runs, 120).contains("2026-11-23 08:04") && !table(&runs, 100).contains("2026-11-23 08:04")
-        );
-    }
 }

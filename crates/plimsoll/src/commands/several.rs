@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plimsoll_index::RunFilter;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
 use plimsoll_model::{Analysis, Finding, RunStatus, RunSummary};
 use plimsoll_report::{RunReport, Style};
 use plimsoll_stats::validity;
-use plimsoll_store::RunDir;
-use plimsoll_store::rundir::{self, RunEntry, RunState};
+use plimsoll_store::{RunDir, RunState};
 
+use super::runs_filter;
 use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
-use crate::{output, runs_dir};
+use crate::{hand_out, output, plim, runs_dir};
 
 /// Which lines of different runs are the same thing: op, size, concurrency.
 pub type LineKey = (String, u64, u32);
@@ -114,11 +115,11 @@ pub fn tools<'a>(runs: impl Iterator<Item = &'a Member>) -> Option<Finding> {
 /// A run, or with `name=value` all runs with that label.
 pub fn of_name(name: &str, root: Option<&Path>) -> Result<Vec<RunDir>, Fault> {
     let label = name.split_once('=').filter(|_| !Path::new(name).exists());
-    let Some((key, value)) = label else { return Ok(vec![runs_dir::find(root, name)?]) };
-    let entries = rundir::list(&runs_dir::root(root))?;
-    let has = |e: &&RunEntry| e.state == RunState::Sealed && e.labels.get(key).is_some_and(|v| v == value);
-    let found: Vec<RunDir> =
-        entries.iter().filter(has).map(|e| runs_dir::find(root, &e.id)).collect::<Result<_, _>>()?;
+    let Some((key, value)) = label else { return Ok(vec![plim::find(root, name)?]) };
+    let filter = RunFilter { labels: vec![(key.into(), value.into())], ..RunFilter::default() };
+    let runs = runs_filter::found(&runs_dir::root(root), &filter)?;
+    let sealed = runs.iter().filter(|r| r.entry.state == RunState::Sealed);
+    let found: Vec<RunDir> = sealed.map(|r| RunDir::open(&r.entry.path)).collect::<Result<_, _>>()?;
     if found.is_empty() {
         return Err(Fault::input(
             format!("no run here has the label {key}={value}"),
@@ -306,6 +307,7 @@ impl JointReport {
         } else {
             output::print(&Self::text(o, summary, analysis))?;
         }
+        hand_out::write_text(&plimsoll_report::together::markdown(summary, analysis), &o.hand_out)?;
         Ok(match (valid, decided) {
             (false, _) => Exit::Invalid,
             (true, false) => Exit::Undetermined,
@@ -316,6 +318,8 @@ impl JointReport {
     fn text(o: &OutputArgs, summary: &RunSummary, analysis: &Analysis) -> String {
         if o.csv {
             plimsoll_report::together::csv(analysis)
+        } else if o.oneline {
+            format!("{}\n", summary.verdict.replace('\n', " "))
         } else if o.markdown {
             plimsoll_report::together::markdown(summary, analysis)
         } else {

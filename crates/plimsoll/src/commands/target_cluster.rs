@@ -118,6 +118,9 @@ pub struct MadeArgs {
     /// Cores of each node [default: those of this machine, shared]
     #[arg(long, value_name = "CORES")]
     pub cpu: Option<f64>,
+    /// TLS between clients and servers, and among these, with a certificate made for it
+    #[arg(long)]
+    pub tls: bool,
     #[command(flatten)]
     pub name: ClusterNameArgs,
     /// Nothing on stderr but errors
@@ -143,6 +146,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
         drive_read_limit: a.drive_read_limit,
         drive_size: a.drive_size,
         cpu: a.cpu,
+        tls: a.tls,
     };
     let spec = ClusterSpec { name: a.name.name.clone(), made };
     spec.check()?;
@@ -179,6 +183,7 @@ fn introduce(spec: &ClusterSpec, cluster: &RunningCluster, described: &Path) {
         output::tell(format_args!("plimsoll: {line}"));
     }
     let ready = cluster.ready(false);
+    let trust = ready.ca_file.map(|f| format!(" --ca-file {}", f.display())).unwrap_or_default();
     let observe = cluster.observed().map(|o| format!("--observe '{o}'")).join(" ");
     let observe = format!("{observe} --cluster {}", described.display());
     // Of 16 large objects in flight over narrow links each takes longer than a request may by default.
@@ -188,7 +193,7 @@ fn introduce(spec: &ClusterSpec, cluster: &RunningCluster, described: &Path) {
     output::tell(format_args!(
         "plimsoll: logs of its servers are in {}\n\
          plimsoll: to try, with its keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY:\n  \
-         plimsoll object put --endpoint '{}' --bucket bench --create-bucket --size 64MiB --concurrency 16{timeout} {observe}\n  \
+         plimsoll object put --endpoint '{}'{trust} --bucket bench --create-bucket --size 64MiB --concurrency 16{timeout} {observe}\n  \
          plimsoll target cluster fault{named} link:1=20mbit\n  \
          plimsoll target cluster stop{named}",
         ready.path.unwrap_or_default().display(),

@@ -56,16 +56,25 @@ impl ObservedPlace {
 
 /// All sources of a plan. Where a run has a cluster of its own, its hosts are not known yet: they are called [`EMBEDDED`].
 pub fn places(plan: &Plan) -> Result<Vec<ObservedPlace>, SetupError> {
-    places_with(plan, &[])
+    places_with(plan, &[], None)
 }
 
 /// The same; the host [`EMBEDDED`] stands for all of `own`, the run's own servers.
-pub fn places_with(plan: &Plan, own: &[Endpoint]) -> Result<Vec<ObservedPlace>, SetupError> {
+/// `made_ca`: of the certificate that they made, which their run trusts.
+pub fn places_with(
+    plan: &Plan,
+    own: &[Endpoint],
+    made_ca: Option<&str>,
+) -> Result<Vec<ObservedPlace>, SetupError> {
     let of_target = plan.targets.values().find_map(|t| match t {
         TargetSpec::S3(s3) => Some(s3.tls.clone()),
         _ => None,
     });
-    places_of(&plan.options.observe, &of_target.unwrap_or_default(), own)
+    let mut tls = of_target.unwrap_or_default();
+    if let Some(ca) = made_ca {
+        tls.ca_file = Some(ca.to_owned());
+    }
+    places_of(&plan.options.observe, &tls, own)
 }
 
 /// Those that `specs` name, one by one. `tls`: whom to trust where a source names nobody.
@@ -232,7 +241,7 @@ mod tests {
         let named =
             |places: Vec<ObservedPlace>| places.iter().map(|p| p.endpoint.to_string()).collect::<Vec<_>>();
         assert_eq!(
-            named(places_with(&plan, &own).unwrap()),
+            named(places_with(&plan, &own, None).unwrap()),
             ["http://10.213.0.1:9100", "http://10.213.0.2:9100"]
         );
         assert_eq!(named(places(&plan).unwrap()), ["http://embedded:9100"]);

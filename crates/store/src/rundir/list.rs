@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plimsoll_model::RunSummary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{RunDir, list_dirs};
 use crate::StoreError;
 use crate::journal;
 
 /// How far a run has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
     /// Somebody holds its lock.
@@ -23,7 +23,7 @@ pub enum RunState {
 }
 
 /// A line of `plimsoll runs list`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunEntry {
     /// The name of its directory.
     pub id: String,
@@ -54,30 +54,33 @@ pub struct RunEntry {
 
 /// The runs under `root`, oldest first. Directories that are no runs are passed over.
 pub fn list(root: &Path) -> Result<Vec<RunEntry>, StoreError> {
-    Ok(list_dirs(root)?.iter().map(entry).collect())
+    Ok(list_dirs(root)?.iter().map(RunEntry::of).collect())
 }
 
-fn entry(run: &RunDir) -> RunEntry {
-    let plan = run.plan().ok();
-    let summary = run.summary().ok();
-    let state = match (run.is_running(), run.sealed()) {
-        (true, _) => RunState::Running,
-        (false, Ok(Some(_))) => RunState::Sealed,
-        _ => RunState::Unfinished,
-    };
-    let files = [run.interval_files(), run.sample_files()].into_iter().flatten().flatten();
-    RunEntry {
-        id: run.id(),
-        path: run.path().to_owned(),
-        name: plan.as_ref().and_then(|p| p.name.clone()),
-        started_at: run.env().map(|e| e.environment.started_at).unwrap_or_default(),
-        state,
-        labels: plan.map(|p| p.labels).unwrap_or_default(),
-        valid: summary.as_ref().map(|s| s.valid),
-        status: summary.as_ref().map(|s| s.status),
-        verdict: summary.as_ref().map(|s| s.verdict.clone()),
-        cleanup_due: journal::pending(&run.journal_path()).map_or(0, |p| p.len()),
-        bytes: files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum(),
-        summary,
+impl RunEntry {
+    /// Reads what one run says of itself.
+    pub fn of(run: &RunDir) -> Self {
+        let plan = run.plan().ok();
+        let summary = run.summary().ok();
+        let state = match (run.is_running(), run.sealed()) {
+            (true, _) => RunState::Running,
+            (false, Ok(Some(_))) => RunState::Sealed,
+            _ => RunState::Unfinished,
+        };
+        let files = [run.interval_files(), run.sample_files()].into_iter().flatten().flatten();
+        Self {
+            id: run.id(),
+            path: run.path().to_owned(),
+            name: plan.as_ref().and_then(|p| p.name.clone()),
+            started_at: run.env().map(|e| e.environment.started_at).unwrap_or_default(),
+            state,
+            labels: plan.map(|p| p.labels).unwrap_or_default(),
+            valid: summary.as_ref().map(|s| s.valid),
+            status: summary.as_ref().map(|s| s.status),
+            verdict: summary.as_ref().map(|s| s.verdict.clone()),
+            cleanup_due: journal::pending(&run.journal_path()).map_or(0, |p| p.len()),
+            bytes: files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum(),
+            summary,
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::whole::replace_whole;
 use crate::{StoreError, plain};
 
 /// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut.
@@ -16,10 +17,7 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        let mut file = std::fs::File::create_new(&temporary)?;
-        std::io::Write::write_all(&mut file, content)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path)
+        replace_whole(path, &temporary, content, 0o666)
     };
     write().map_err(StoreError::io("write", path))
 }

@@ -1,0 +1,25 @@
+//! Results for other programs, beside what is printed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+const OTHERS: &str = "For other programs";
+
+/// Files and databases that get the result, too.
+#[derive(Debug, Clone, Default, Args)]
+pub struct HandOutArgs {
+    /// Write the points of the run in InfluxDB's line protocol to this file, or post them to this address, for example
+    /// http://HOST:8086/write?db=DB; a token is taken from INFLUX_TOKEN
+    #[arg(long, value_name = "FILE|URL", help_heading = OTHERS)]
+    pub influx: Option<String>,
+    /// Write the valid lines in Bencher's Metric Format (JSON) to this file, for `bencher run --adapter json --file`
+    #[arg(long, value_name = "FILE", help_heading = OTHERS)]
+    pub bmf: Option<PathBuf>,
+    /// Write a summary for pull requests and CI jobs in Markdown to this file
+    #[arg(long, value_name = "FILE", help_heading = OTHERS)]
+    pub summary_md: Option<PathBuf>,
+    /// Add that summary to the page of the GitHub Actions job: to the file that GITHUB_STEP_SUMMARY names
+    #[arg(long, help_heading = OTHERS)]
+    pub step_summary: bool,
+}

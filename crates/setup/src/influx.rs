@@ -1,0 +1,122 @@
+//! Points of a finished run, handed to an InfluxDB by HTTP. Nothing is read from there, and nothing removed: points that are written again
+//! replace themselves.
+
+use std::time::Duration;
+
+use plimsoll_engine::admin::fetch_up_to;
+use plimsoll_model::plan::TlsSpec;
+use plimsoll_model::text::{keep_secret, said};
+use plimsoll_s3::credentials::WebRequest;
+use plimsoll_s3::endpoint::Endpoint;
+
+use crate::SetupError;
+
+/// Points in one request: what InfluxDB's own documentation advises.
+const BATCH_LINES: usize = 5_000;
+/// For connecting, and for an answer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// An answer is empty, or a sentence.
+const MOST_ANSWER_BYTES: usize = 64 << 10;
+/// Where InfluxDB's own tools look for a token.
+pub const INFLUX_TOKEN: &str = "INFLUX_TOKEN";
+
+/// An address to which points are posted.
+#[derive(Debug, Clone)]
+pub struct InfluxUrl {
+    server: Endpoint,
+    path: String,
+}
+
+impl InfluxUrl {
+    /// A whole address with path and query: `http://HOST:8086/write?db=DB` (InfluxDB 1) or
+    /// `http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET` (2 and 3). Keys in it are refused: it would stand in the run's own record.
+    pub fn parse(url: &str) -> Result<Self, SetupError> {
+        let form = "http://HOST:8086/write?db=DB, or http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET";
+        let bad = |problem: &str| SetupError::input(format!("--influx: {problem}"), format!("Write {form}"));
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("that is no URL"))?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let secret = |pair: &str| {
+            let name = pair.split('=').next().unwrap_or_default().to_ascii_lowercase();
+            matches!(name.as_str(), "u" | "p" | "token" | "password" | "username" | "apikey" | "api_key")
+        };
+        let query = path.split_once('?').map_or("", |(_, q)| q);
+        if authority.contains('@') || query.split('&').any(secret) {
+            return Err(SetupError::input(
+                "--influx: user names, passwords and tokens do not belong into the address: it is stored with the run",
+                format!(
+                    "Put the token into the environment as {INFLUX_TOKEN} (of InfluxDB 1: USER:PASSWORD)"
+                ),
+            ));
+        }
+        if !path.starts_with('/')
+            || query.is_empty()
+            || path.contains(['#', ' '])
+            || path.chars().any(char::is_control)
+        {
+            return Err(bad("the address says neither where points are written nor into what"));
+        }
+        if query.split('&').any(|pair| pair.starts_with("precision=") && pair != "precision=ns") {
+            return Err(bad("times of points are nanoseconds (precision=ns)"));
+        }
+        let server = Endpoint::parse(&format!("{scheme}://{authority}")).map_err(|e| bad(&e.to_string()))?;
+        Ok(Self { server, path: path.to_owned() })
+    }
+
+    /// Posts lines of points, a batch after the other, and says how many there were. Stops at the first that is refused: those before it
+    /// are written.
+    pub fn post(&self, lines: &str, token: Option<&str>, ca_file: Option<&str>) -> Result<usize, SetupError> {
+        let tls = TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() };
+        let points: Vec<&str> = lines.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+        let mut written = 0;
+        for batch in points.chunks(BATCH_LINES) {
+            self.batch(batch, token, &tls).map_err(|why| {
+                SetupError::input(
+                    format!("{} did not take the points: {why}; {written} of {} are written", self.server, points.len()),
+                    "Check address and token, and write them again: `plimsoll report RUN --influx URL` (points replace themselves)",
+                )
+            })?;
+            written += batch.len();
+        }
+        Ok(written)
+    }
+
+    fn batch(&self, lines: &[&str], token: Option<&str>, tls: &TlsSpec) -> Result<(), String> {
+        let mut request = WebRequest::new("POST", &self.server, self.path.clone(), LIMIT)
+            .with("content-type", "text/plain; charset=utf-8");
+        if let Some(token) = token {
+            keep_secret(token);
+            request = request.with("authorization", format!("Token {token}"));
+        }
+        request.body = lines.join("\n") + "\n";
+        let answer = fetch_up_to(&request, tls, MOST_ANSWER_BYTES).map_err(|t| said(&t.what))?;
+        match answer.status {
+            200 | 204 => Ok(()),
+            status => Err(format!("HTTP {status}: {}", said(&String::from_utf8_lossy(&answer.body)))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_where_and_holds_no_key() {
+        for good in ["http://h:8086/write?db=x", "https://h/api/v2/write?org=o&bucket=b&precision=ns"] {
+            InfluxUrl::parse(good).unwrap();
+        }
+        for (bad, why) in [
+            ("h:8086", "no URL"),
+            ("http://h:8086", "neither where"),
+            ("http://h:8086/write", "neither where"),
+            ("http://me:geheim@h/write?db=x", "do not belong"),
+            ("http://h/write?db=x&u=me&p=geheim", "do not belong"),
+            ("http://h/write?db=x&precision=s", "nanoseconds"),
+            ("ftp://h/write?db=x", "--influx"),
+        ] {
+            let told = InfluxUrl::parse(bad).unwrap_err().to_string();
+            assert!(told.contains(why) && !told.contains("geheim"), "{bad}: {told}");
+        }
+    }
+}
