@@ -121,8 +121,11 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn source(points: &[(u64, Option<&[(Q, f64)]>)]) -> ObservedSource {
-        let scrape = |(at_s, said): &(u64, Option<&[(Q, f64)]>)| {
+    /// Seconds, and what was said then; `None`: no answer.
+    type SaidAt<'a> = (u64, Option<&'a [(Q, f64)]>);
+
+    fn source(points: &[SaidAt<'_>]) -> ObservedSource {
+        let scrape = |(at_s, said): &SaidAt<'_>| {
             let reading = |(quantity, value): &(Q, f64)| ServerReading {
                 quantity: *quantity,
                 label: String::new(),
@@ -161,7 +164,10 @@ mod tests {
             (25, Some(healing)),
         ]);
         let words = "{} drive(s) healing".to_owned();
-        assert_eq!(told(&[one.clone()]), [(words.clone(), 5, 20, 3.0), (words.clone(), 25, 25, 2.0)]);
+        assert_eq!(
+            told(std::slice::from_ref(&one)),
+            [(words.clone(), 5, 20, 3.0), (words.clone(), 25, 25, 2.0)]
+        );
         // Another source saw the same a little later.
         let other = source(&[(7, Some(healing)), (22, Some(rest))]);
         assert_eq!(told(&[one, other]), [(words.clone(), 5, 22, 3.0), (words, 25, 25, 2.0)]);
