@@ -28,7 +28,7 @@ pub fn list(a: &ListRunsArgs) -> Result<Exit, Fault> {
     }
     // Network tests have none of what is filtered by.
     let with_tests = a.filter.is_all();
-    if runs.is_empty() && !(with_tests && !plimsoll_store::net::ids(&root).is_empty()) {
+    if runs.is_empty() && (!with_tests || plimsoll_store::net::ids(&root).is_empty()) {
         let such = if with_tests { "no runs" } else { "no such runs" };
         output::tell(format_args!("plimsoll: {such} in {}", root.display()));
         return Ok(Exit::Valid);
