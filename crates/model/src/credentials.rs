@@ -264,11 +264,9 @@ fn is_secret(value: &str, form: CredentialForm) -> bool {
         CredentialForm::Pair => match value.split_once(':') {
             Some((user, password)) => {
                 let is_number = |s: &str| s.bytes().all(|c| c.is_ascii_digit());
-                // Another's URL, a volume, an address.
-                !password.is_empty()
-                    && !password.starts_with('/')
-                    && !(is_number(user) && is_number(password))
-                    && !is_elsewhere(password)
+                // Of a user and a group; another's URL, a volume.
+                let is_of_another = (is_number(user) && is_number(password)) || password.starts_with('/');
+                !is_of_another && !is_elsewhere(password)
             }
             None => false,
         },

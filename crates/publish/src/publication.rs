@@ -135,8 +135,8 @@ pub(crate) fn refuse_copies(options: &PublishOptions) -> Result<(), PublishError
 
 /// A secret in a copy would leave with it.
 pub(crate) fn refuse_secrets(runs: &[PublishedRun], options: &PublishOptions) -> Result<(), PublishError> {
-    let dirs = runs.iter().filter(|_| options.with_runs).filter_map(|r| r.dir.as_ref());
-    match dirs.filter_map(|dir| credential_in(dir)).next() {
+    let mut dirs = runs.iter().filter(|_| options.with_runs).filter_map(|r| r.dir.as_ref());
+    match dirs.find_map(|dir| credential_in(dir)) {
         None => Ok(()),
         Some((file, line)) => Err(PublishError::Secret { file, line }),
     }
