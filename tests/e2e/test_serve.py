@@ -178,7 +178,7 @@ def test_the_list_links_to_reports_that_are_those_of_report(plimsoll, background
     assert "plimsoll-live" not in served.split("<body>")[0]
     # A run that goes on in another process is shown live, and is stopped where it runs.
     other = background(*LOAD, "--duration", "60s")
-    wait_until(lambda: "running" in ask(at, "/")[2], what="the run in the list")
+    wait_until(lambda: ">running</td>" in ask(at, "/")[2], what="the run in the list")
     going = next(d.name for d in runs.iterdir() if d.name != run and not d.name.startswith("."))
     wait_until(lambda: data_of(ask(at, f"/runs/{going}")[2])["runs"][0]["series"], what="its figures")
     live = ask(at, f"/runs/{going}")[2]

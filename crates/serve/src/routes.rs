@@ -131,8 +131,20 @@ fn report(dir: &RunDir) -> Response {
     };
     match made.and_then(|r| html(std::slice::from_ref(&r), Layout::default())) {
         Ok(html) => page(html),
+        // Its files are made one after the other, and its lock comes last: the browser asks again.
+        Err(_) if is_young(dir) => {
+            let mut wait = refuse(StatusCode::SERVICE_UNAVAILABLE, "The run is only just beginning.");
+            wait.headers_mut().insert("refresh", HeaderValue::from_static("1"));
+            wait
+        }
         Err(e) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &format!("The run cannot be shown: {e}.")),
     }
+}
+
+/// Whether something was made in it a moment ago.
+fn is_young(dir: &RunDir) -> bool {
+    let changed = dir.path().metadata().and_then(|m| m.modified());
+    changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < FIRST_LOOK))
 }
 
 fn live_page(s: &ServeState, id: &str, dir: RunDir) -> Response {
