@@ -37,7 +37,7 @@ impl PromiseKept {
         let share = |x: f64| (x / self.value - 1.0) * 100.0;
         let change = Estimate { value: share(e.value), low: share(e.low), high: share(e.high), ..e };
         let sign = if change.value > 0.0 { "+" } else { "" };
-        format!("{sign}{} %", number::estimate(&change))
+        format!("{sign}{} %", number::difference(&change))
     }
 
     /// In words: the interval decides.

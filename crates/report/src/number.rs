@@ -35,6 +35,18 @@ pub fn estimate(e: &Estimate) -> String {
     format!("{} ± {}", at(e.value, decimals), at(up(half, of_half), of_half))
 }
 
+/// The same of a difference, which says by its interval whether it is one: where rounding would let that reach zero, it has more digits.
+pub fn difference(e: &Estimate) -> String {
+    let (text, half, off) = (estimate(e), e.half_width(), e.value.abs());
+    if !text.contains('±') || half >= off {
+        return text;
+    }
+    let first = decimals_for(half);
+    let shown = (first..first + 4).find(|d| up(half, *d) < up(off, *d)).unwrap_or(first);
+    let decimals = decimals(e).max(shown);
+    format!("{} ± {}", at(e.value, decimals), at(up(half, shown), shown))
+}
+
 /// `1,234.50`: to the cent.
 pub fn cents(x: f64) -> String {
     at(x, 2)
@@ -226,6 +238,16 @@ mod tests {
             "5.00 (interval unknown)"
         );
         assert_eq!(estimate(&Estimate::symmetric(-0.2, 3.0, 5.0)), "-0.20 ± 3");
+    }
+
+    /// "+4.7 ± 5 points: higher" contradicts itself.
+    #[test]
+    fn a_difference_that_is_one_is_not_rounded_to_none() {
+        assert_eq!(difference(&Estimate::symmetric(4.7, 4.42, 5.0)), "4.7 ± 4.5");
+        assert_eq!(difference(&Estimate::symmetric(-4.7, 4.6, 5.0)), "-4.7 ± 4.6");
+        assert_eq!(difference(&Estimate::symmetric(2.2, 3.4, 5.0)), "2.2 ± 4");
+        assert_eq!(difference(&Estimate::symmetric(41.5, 2.6, 5.0)), "41.5 ± 2.6");
+        assert_eq!(difference(&Estimate::exact(5.0)), "5");
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn percents(e: Option<Estimate>) -> String {
 fn off_by(e: Option<Estimate>, unit: &str) -> String {
     let Some(e) = e else { return String::new() };
     let sign = if e.value > 0.0 { "+" } else { "" };
-    format!("{sign}{} {unit}", number::estimate(&e.scaled(100.0)))
+    format!("{sign}{} {unit}", number::difference(&e.scaled(100.0)))
 }
 
 /// Tiers, PUT against GET, knees, cliffs.
@@ -264,7 +264,7 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
             shown(c.published, &c.published_word),
             shown(c.ours, &c.our_word),
             c.difference
-                .map(|d| format!("{}{}", if d.value > 0.0 { "+" } else { "" }, number::estimate(&d)))
+                .map(|d| format!("{}{}", if d.value > 0.0 { "+" } else { "" }, number::difference(&d)))
                 .unwrap_or_default(),
             says(c),
         ];
