@@ -92,8 +92,9 @@ impl PageAccess {
         let token = self.token.as_deref()?;
         let cookies = headers.get_all(COOKIE).iter().filter_map(|v| v.to_str().ok());
         let name = format!("{}=", self.cookie_name());
-        let shown = cookies.flat_map(|c| c.split(';')).filter_map(|c| c.trim().strip_prefix(name.as_str()));
-        if shown.into_iter().any(|c| same(c, &self.session)) {
+        let mut shown =
+            cookies.flat_map(|c| c.split(';')).filter_map(|c| c.trim().strip_prefix(name.as_str()));
+        if shown.any(|c| same(c, &self.session)) {
             return None;
         }
         let bearer = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
@@ -139,8 +140,8 @@ impl PageAccess {
 
 /// The value of a name in a query, as it stands there.
 pub fn query<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
-    let pairs = uri.query()?.split('&').filter_map(|p| p.split_once('='));
-    pairs.into_iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    let mut pairs = uri.query()?.split('&').filter_map(|p| p.split_once('='));
+    pairs.find(|(n, _)| *n == name).map(|(_, v)| v)
 }
 
 /// Takes as long whatever differs.
