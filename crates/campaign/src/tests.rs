@@ -178,7 +178,7 @@ fn a_promise_of_reads_or_writes_alone_says_what_a_run_takes() {
     let ops = |mix: &str, promised: &str| {
         let text = format!(
             "version = 1\nname = \"t\"\n[[subject]]\nname = \"a\"\npromised = {{ {promised} }}\n\
-             target = {{ kind = \"block\", path = \"/dev/null\", size = \"1GiB\", existing = true }}\n\
+             target = {{ kind = \"block\", path = \"/tmp/disk\", size = \"1GiB\" }}\n\
              [[workload]]\nname = \"w\"\nmix = {{ {mix} }}\nsizes = [\"1MiB\"]\nduration = \"10s\"\nwarmup = \"0s\"\n"
         );
         let f = CampaignFile::from_toml(&text).unwrap();

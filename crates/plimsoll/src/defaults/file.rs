@@ -49,7 +49,10 @@ impl FlagDefault {
 pub fn read(file: &Path, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // A file in the place of a directory above it holds no defaults of ours either.
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         Err(e) => {
             return Err(Fault::input(
                 format!("the defaults in {} cannot be read: {e}", file.display()),
@@ -251,6 +254,15 @@ mod tests {
         }
         let sound = "[defaults]\nobserve-token-file = \"/run/token\"\nobserve-token-env = \"TOKEN\"";
         assert_eq!(parsed(sound, &Cli::command()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn where_no_file_can_be_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("config"), b"of somebody else").unwrap();
+        for place in ["none/config.toml", "config/plimsoll/config.toml"] {
+            assert!(read(&dir.path().join(place), &Cli::command()).unwrap().is_empty(), "{place}");
+        }
     }
 
     #[test]
