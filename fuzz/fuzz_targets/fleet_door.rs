@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_bus::Speaks;
-use plimsoll_bus::enrol::{Answer, Question};
+use plimsoll_bus::enrol::{EnrolAnswer, Question};
 use plimsoll_bus::token::{Secret, Token};
 
 fuzz_target!(|data: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
             "nobody guesses a secret"
         );
     }
-    let _ = serde_json::from_slice::<Answer>(data);
+    let _ = serde_json::from_slice::<EnrolAnswer>(data);
     let text = String::from_utf8_lossy(data);
     let _ = Token::parse(&text);
     let _ = Token::parse(&format!("plimsoll-join-{text}"));

@@ -46,8 +46,9 @@ pub fn serve(c: &ServeCommand) -> Result<Exit, Fault> {
             "Name the directory that holds the runs.",
         ));
     }
-    signals::install(signals::ProcessRole::Server);
+    // Before signals are ours: a token that nobody writes yet is waited for, and there is nothing to end in order.
     let token = c.token_file.as_deref().map(live::token_in).transpose()?;
+    signals::install(signals::ProcessRole::Server);
     let names = [live::names(), c.names.clone()].concat();
     let server = LiveServer::start(ServeOptions { address: c.listen, root: root.clone(), token, names })?;
     live::tell_place(&server, "/", &format!("the runs of {}", root.display()));
