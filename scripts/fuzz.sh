@@ -9,7 +9,7 @@ EACH=${1:-60}
 NAMES=("${@:2}")
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
- -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
+ -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks"
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 # With --target the flags are for the targets alone, not for build scripts and macros.
 cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
