@@ -75,11 +75,25 @@ fn rendered(reports: &[RunReport], layout: Layout<'_>, output: &OutputArgs) -> S
     } else if output.markdown {
         plimsoll_report::markdown(reports, layout)
     } else if output.csv {
+        point_to_tables(reports);
         plimsoll_report::csv(reports)
     } else if output.oneline {
         reports.iter().map(plimsoll_report::export::one_line).collect()
     } else {
         plimsoll_report::terminal(reports, layout, Style::for_stdout())
+    }
+}
+
+/// A CSV is one table, of lines of results: where the other tables are.
+fn point_to_tables(reports: &[RunReport]) {
+    let any = |has: fn(&RunReport) -> bool| reports.iter().any(has);
+    let ids = reports.iter().map(|r| r.summary.id.as_str()).collect::<Vec<_>>().join(" ");
+    for (what, there) in
+        [("agents", any(|r| !r.summary.agents.is_empty())), ("servers", any(|r| r.summary.servers.is_some()))]
+    {
+        if there {
+            tell(format_args!("plimsoll: {what}: `plimsoll runs export {ids} --what {what} --format csv`"));
+        }
     }
 }
 

@@ -131,7 +131,7 @@ fn read(path: &Path, name: &str, redactor: &mut Redactor, shown: &mut usize) -> 
     };
     redactor.know_run(&summary);
     if let Ok(plan) = dir.plan() {
-        plan.targets.values().for_each(|t| redactor.know_target(t));
+        redactor.know_plan(&plan);
     }
     out.take(summary);
     match hashes(path) {

@@ -112,7 +112,11 @@ pub fn publication(
         return Err(PublishError::Nothing(c.file.name.clone()));
     }
     let mut redactor = Redactor::new(&options.redact);
-    c.file.subjects.iter().flat_map(|s| s.targets()).for_each(|t| redactor.know_target(t));
+    redactor.know_servers(&c.file.options.observe, c.file.options.cluster.as_deref());
+    for s in &c.file.subjects {
+        s.targets().for_each(|t| redactor.know_target(t));
+        redactor.know_servers(&s.observe, s.cluster.as_deref());
+    }
     let runs = gather(c, &|name| dir_of(c, beside, name), &mut redactor);
     refuse_secrets(&runs, options)?;
     let campaign = campaign_text(c, text, &mut redactor)?;

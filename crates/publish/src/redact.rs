@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use plimsoll_model::cluster::Cluster;
 use plimsoll_model::credentials::{is_credential, toml_without_credentials, without_credentials};
-use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::pattern::expand_ranges;
+use plimsoll_model::plan::{ObserveMake, ObserveSpec, Plan, TargetSpec};
 use plimsoll_model::text::LEFT_OUT;
 use plimsoll_model::{Environment, RunSummary};
-use plimsoll_s3::endpoint::Endpoint;
 
 /// A kind of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +99,21 @@ impl Redactor {
     }
 
     fn know_endpoint(&mut self, url: &str) {
+        self.know_url(url, Self::know_endpoint_host);
+    }
+
+    /// Its port alone says nothing; a path behind it stays readable.
+    fn know_endpoint_host(&mut self, host: &str) {
+        self.know(RedactKind::Endpoints, host);
+    }
+
+    /// One name of a server that was observed: a machine, and for whoever hides endpoints alone one of these.
+    fn know_server(&mut self, name: &str) {
+        self.know(RedactKind::Hosts, name);
+        self.know(RedactKind::Endpoints, name);
+    }
+
+    fn know_url(&mut self, url: &str, know: fn(&mut Self, &str)) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -105,12 +121,31 @@ impl Redactor {
             Some(v6) => v6.split(']').next().unwrap_or_default(),
             None => authority.split(':').next().unwrap_or_default(),
         };
-        // Its port alone says nothing; a path behind it stays readable.
-        self.know(RedactKind::Endpoints, host);
+        know(self, host);
         // `node{1...4}` is four names, and any of them may stand in a message.
         if host.contains('{') {
-            for server in Endpoint::expand(url).into_iter().flatten() {
-                self.know(RedactKind::Endpoints, &server.host);
+            expand_ranges(host).iter().flatten().for_each(|host| know(self, host));
+        }
+    }
+
+    /// Names that a plan has: of its targets, of whoever is asked what servers do meanwhile, and of the servers themselves.
+    pub fn know_plan(&mut self, plan: &Plan) {
+        plan.targets.values().for_each(|t| self.know_target(t));
+        self.know_servers(&plan.options.observe, plan.options.cluster.as_deref());
+    }
+
+    /// Who is asked, and what a cluster is made of.
+    pub fn know_servers(&mut self, observe: &[ObserveSpec], cluster: Option<&Cluster>) {
+        for source in observe {
+            match source.make {
+                ObserveMake::Ssh => self.know_url(&source.url, Self::know_server),
+                _ => self.know_url(source.parts().0, Self::know_server),
+            }
+        }
+        for node in cluster.iter().flat_map(|c| &c.nodes) {
+            for pattern in std::iter::once(&node.name).chain(&node.addresses) {
+                self.know_server(pattern);
+                expand_ranges(pattern).iter().flatten().for_each(|name| self.know_server(name));
             }
         }
     }
@@ -135,6 +170,11 @@ impl Redactor {
             self.know(RedactKind::Hosts, &a.host);
             self.know(RedactKind::Hosts, &a.agent);
         });
+        for source in summary.servers.iter().flat_map(|s| &s.sources) {
+            source.hosts.iter().for_each(|host| self.know_server(host));
+        }
+        let windows = summary.servers.iter().flat_map(|s| &s.windows);
+        windows.flat_map(|w| &w.resources).for_each(|r| self.know_server(&r.host));
     }
 
     fn know_environment(&mut self, env: &Environment) {
@@ -232,6 +272,15 @@ impl Redactor {
             let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
             // Only a whole word: hexadecimal digits are letters of other words, too.
             if end == 0 || before.is_ascii_alphanumeric() || before == '_' {
+                // Of these only four numbers with dots are still an address.
+                if c.is_ascii_digit() && !before.is_ascii_digit() {
+                    let token =
+                        &rest[..rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len())];
+                    out.push_str(&self.without_ipv4(token));
+                    before = token.chars().next_back().unwrap_or(' ');
+                    rest = &rest[token.len()..];
+                    continue;
+                }
                 out.push(c);
                 before = c;
                 rest = &rest[c.len_utf8()..];
@@ -243,7 +292,7 @@ impl Redactor {
                 let (address, tail) = address_at(left);
                 match address {
                     Some(address) => out.push_str(&self.stand_in_of(address)),
-                    None => out.push_str(&left[..left.len() - tail.len()]),
+                    None => out.push_str(&self.without_ipv4(&left[..left.len() - tail.len()])),
                 }
                 left = tail;
             }
@@ -251,6 +300,24 @@ impl Redactor {
             rest = &rest[end..];
         }
         out
+    }
+
+    /// Four numbers with dots are an address also where letters touch them (`ip_10.1.2.3`, `db10.1.2.3`).
+    fn without_ipv4(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+            out.push_str(&rest[..at]);
+            let digits = &rest[at..];
+            let end = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());
+            let token = digits[..end].trim_end_matches('.');
+            match token.parse::<std::net::Ipv4Addr>() {
+                Ok(_) => out.push_str(&self.stand_in_of(token)),
+                Err(_) => out.push_str(token),
+            }
+            rest = &digits[token.len()..];
+        }
+        out + rest
     }
 
     fn stand_in_of(&mut self, address: &str) -> String {
@@ -333,6 +400,35 @@ mod tests {
     }
 
     #[test]
+    fn observed_servers_and_nodes_of_a_cluster_are_machines() {
+        let observe: Vec<ObserveSpec> = [
+            "node=http://storage-{1...2}.corp.example:9100",
+            "ssh=root@db7.corp.example:2222",
+            "minio=https://[2001:db8::7]:9000/x",
+        ]
+        .map(|s| s.parse().unwrap())
+        .to_vec();
+        let cluster: Cluster = toml::from_str(
+            "version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"disk{01...02}\"\naddresses = [\"nas{1...2}.example\"]\n",
+        )
+        .unwrap();
+        let told = "storage-{1...2}.corp.example STORAGE-2.corp.example db7.corp.example disk01 nas2.example 2001:db8::7";
+        for kinds in [vec![RedactKind::Hosts], vec![RedactKind::Endpoints]] {
+            let mut r = Redactor::new(&kinds);
+            r.know_servers(&observe, Some(&cluster));
+            let text = r.text(told);
+            assert!(
+                !text.contains("corp") && !text.contains("disk") && !text.contains("nas"),
+                "{kinds:?}: {text}"
+            );
+            assert!(!text.contains("db8"), "{kinds:?}: {text}");
+        }
+        let mut none = Redactor::new(&[RedactKind::Buckets]);
+        none.know_servers(&observe, Some(&cluster));
+        assert_eq!(none.text(told), told);
+    }
+
+    #[test]
     fn a_name_in_escapes_does_not_pass() {
         let mut r = all();
         r.know_endpoint("http://s3.example.org:9000");
@@ -372,6 +468,12 @@ mod tests {
         assert_eq!(
             text,
             "db:address-1.invalid :address-2.invalid address-3.invalid:address-4.invalid:80 address-1.invalid:9000"
+        );
+        // Letters may touch it; what is longer is a version, or a number of something else.
+        let mut r = all();
+        assert_eq!(
+            r.text("ip_10.1.2.4, x10.1.2.3; v10.1.2.5-z db10.1.2.6 1.2.3.4.5 x1.2.3 300.1.2.3"),
+            "ip_address-1.invalid, xaddress-2.invalid; vaddress-3.invalid-z dbaddress-4.invalid 1.2.3.4.5 x1.2.3 300.1.2.3"
         );
         let mut off = Redactor::new(&[RedactKind::Hosts]);
         assert_eq!(off.text("10.0.0.7"), "10.0.0.7");

@@ -50,47 +50,7 @@ const BOUNDS: [&str; 8] = [
 const CLIENT: [&str; 4] =
     ["client_busy_fraction", "client_cpu_s", "client_cpu_s_per_gib", "client_rss_bytes"];
 
-/// Of a run with several: a row an agent, below the lines, after an empty one.
-const AGENTS: [&str; 16] = [
-    "run",
-    "agent",
-    "host",
-    "ops_per_s",
-    "share",
-    "bytes_per_s",
-    "busy_fraction",
-    "p50_ns",
-    "p99_ns",
-    "clock_offset_ns",
-    "clock_bound_ns",
-    "cpu_fraction",
-    "nic_fraction",
-    "start_skew_ns",
-    "first_op_s",
-    "last_op_s",
-];
-
-/// Of a run whose servers were observed: a row a resource and stage.
-const SERVERS: [&str; 16] = [
-    "run",
-    "stage",
-    "resource",
-    "host",
-    "device",
-    "reached",
-    "ceiling",
-    "unit",
-    "share",
-    "time_above",
-    "threshold",
-    "waited_for",
-    "verdict",
-    "ceiling_of",
-    "start_s",
-    "end_s",
-];
-
-/// RFC 4180. Numbers that are not known are empty.
+/// RFC 4180. Numbers that are not known are empty. One table: agents and servers, which are no lines, have theirs in [`crate::export`].
 pub fn csv(runs: &[RunReport]) -> String {
     let (heads, rows) = lines_rows(runs, &label_names(runs));
     let text: Vec<bool> = heads.iter().map(|h| h == "workload" || h.starts_with("label:")).collect();
@@ -98,7 +58,7 @@ pub fn csv(runs: &[RunReport]) -> String {
         cells.into_iter().zip(&text).map(|(c, text)| if *text { words(&c) } else { c }).collect()
     };
     let rows: String = rows.into_iter().map(|cells| row(safe(cells))).collect();
-    row(heads) + &rows + &agents(runs) + &servers(runs)
+    row(heads) + &rows
 }
 
 /// Of all runs.
@@ -147,77 +107,6 @@ pub fn lines_rows(runs: &[RunReport], labels: &BTreeSet<String>) -> (Vec<String>
         }
     }
     (heads, rows)
-}
-
-/// Resources of the servers that were observed, a row each, likewise; then what was not observed. Empty where nobody was asked.
-fn servers(runs: &[RunReport]) -> String {
-    let known = |x: Option<f64>| x.map_or(String::new(), number);
-    let mut rows = String::new();
-    for r in runs {
-        let Some(servers) = &r.summary.servers else { continue };
-        for (w, u) in servers.windows.iter().flat_map(|w| w.resources.iter().map(move |u| (w, u))) {
-            rows.push_str(&row(vec![
-                r.summary.id.clone(),
-                (w.stage + 1).to_string(),
-                u.resource.clone(),
-                words(&u.host),
-                words(&u.device),
-                number(u.reached),
-                known(u.ceiling),
-                u.unit.clone(),
-                known(u.share),
-                known(u.time_above),
-                number(u.threshold),
-                u.waited_for.map_or(String::new(), |w| w.to_string()),
-                u.verdict.clone(),
-                u.ceiling_of.clone(),
-                number(w.start_s),
-                number(w.end_s),
-            ]));
-        }
-        for what in &servers.not_observed {
-            let mut cells = vec![r.summary.id.clone(), String::new(), words(what)];
-            cells.resize(SERVERS.len(), String::new());
-            cells[12] = "not observed".into();
-            rows.push_str(&row(cells));
-        }
-    }
-    if rows.is_empty() {
-        return rows;
-    }
-    format!("\r\n{}{rows}", row(SERVERS.map(String::from).to_vec()))
-}
-
-/// A table of its own: an agent is no line, and would be summed up with those that it is part of. Empty where no run has several.
-fn agents(runs: &[RunReport]) -> String {
-    let known = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
-    let measured = |x: Option<f64>| x.map_or(String::new(), number);
-    let rows = runs.iter().flat_map(|r| r.summary.agents.iter().map(move |a| (&r.summary.id, a)));
-    let rows = rows.map(|(run, a)| {
-        row(vec![
-            run.clone(),
-            words(&a.agent),
-            words(&a.host),
-            number(a.ops_per_s),
-            number(a.share),
-            a.bytes_per_s.map_or(String::new(), number),
-            number(a.busy_fraction),
-            known(a.p50_ns),
-            known(a.p99_ns),
-            a.clock_offset_ns.map_or(String::new(), |n| n.to_string()),
-            known(a.clock_bound_ns),
-            measured(a.cpu_fraction),
-            measured(a.nic_fraction),
-            a.start_skew_ns.map_or(String::new(), |n| n.to_string()),
-            measured(a.first_op_s),
-            measured(a.last_op_s),
-        ])
-    });
-    let rows: String = rows.collect();
-    if rows.is_empty() {
-        return rows;
-    }
-    format!("\r\n{}{rows}", row(AGENTS.map(String::from).to_vec()))
 }
 
 fn fixed(r: &RunReport, w: &WorkloadSummary) -> Vec<String> {

@@ -336,13 +336,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_observed_stands_in_the_table_of_ceilings_and_in_the_csv() {
+    fn what_was_not_observed_stands_in_the_table_of_ceilings_and_in_the_export() {
         let s = observed();
         let text: String = tables(&s).iter().map(|t| t.plain(160)).collect::<Vec<_>>().join("\n");
         let row = text.lines().find(|l| l.contains("the servers' drives")).unwrap();
         assert!(row.contains("not observed") && text.contains("1 drive(s) healing"), "{text}");
-        let csv = crate::csv::csv(&[crate::run::RunReport::of(s.clone())]);
-        let rows: Vec<&str> = csv.lines().skip_while(|l| !l.starts_with("run,stage,resource")).collect();
+        let table = crate::export::servers_table(&[crate::run::RunReport::of(s.clone())]);
+        let csv = table.csv_heads() + &table.csv_rows();
+        let rows: Vec<&str> = csv.lines().collect();
         assert_eq!(rows.len(), 5, "{csv}");
         assert_eq!(
             rows[1],

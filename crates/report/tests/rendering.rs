@@ -3,7 +3,9 @@
 mod support;
 
 use plimsoll_report::glance::Glance;
-use plimsoll_report::{GroupKey, Layout, RunReport, Style, csv, html, json, markdown, read, terminal};
+use plimsoll_report::{
+    GroupKey, Layout, RunReport, Style, csv, export, html, json, markdown, read, terminal,
+};
 
 fn sweep() -> RunReport {
     RunReport { analysis: support::sweep_analysis(), ..RunReport::of(support::sweep()) }
@@ -60,11 +62,14 @@ fn agents_of_a_fleet() {
     let r = RunReport::of(support::fleet());
     let short = Glance::of(&r).terminal(&r, Style::PLAIN);
     let all = [r];
+    // The CSV of the lines is one table: whoever reads it finds as many cells in each row as there are heads.
+    assert_eq!(csv(&all).lines().count(), 1 + all[0].summary.workloads.len());
+    let agents = export::agents_table(&all);
     let forms = [
         short,
         terminal(&all, Layout::default(), Style::PLAIN),
         markdown(&all, Layout::default()).split("### ").filter(|t| t.starts_with("Agents")).collect(),
-        csv(&all).split("\r\n\r\n").nth(1).unwrap().replace("\r\n", "\n"),
+        agents.csv_heads().replace("\r\n", "\n") + &agents.csv_rows().replace("\r\n", "\n"),
     ];
     insta::assert_snapshot!(forms.join("\n=====\n"));
 }

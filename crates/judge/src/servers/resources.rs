@@ -40,6 +40,10 @@ const QUOTA: f64 = 0.99;
 /// by a tick: measured below 2 % over 5 s.)
 const COUNTED: f64 = 0.95;
 
+/// Mean share of a ceiling from which on it is none: an interface that tells another speed than its line has, a slip in `cluster.toml`, a page
+/// that tells fancies. A guess: bursts and caches that a short window holds stay below.
+const NO_CEILING: f64 = 1.5;
+
 /// Who says what a ceiling is, where it is not the exporter.
 const OF_CLUSTER: &str = "cluster.toml";
 
@@ -268,7 +272,11 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
     let share = mean(&share_of);
     // Of a mix the ceiling is what this mix would give.
     let ceiling = m.ceiling.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
-    let steps: Vec<(f64, f64)> = m.steps.iter().filter_map(|x| Some((x.0, share_of(x)?))).collect();
+    // Nothing has more than all: then the ceiling, or the count, is wrong, and nothing follows from either.
+    let beyond = share.is_some_and(|s| s > NO_CEILING || !s.is_finite());
+    let share = share.filter(|_| !beyond);
+    let steps: Vec<(f64, f64)> =
+        m.steps.iter().filter(|_| !beyond).filter_map(|x| Some((x.0, share_of(x)?))).collect();
     let used = ResourceUse {
         resource: resource.into(),
         host: host.into(),
@@ -289,6 +297,7 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
     seen.used.time_above = seen.used.share.map(|_| above / seconds.max(f64::MIN_POSITIVE));
     seen.used.waited_for = (looked > 0.0).then_some(waited / looked >= HALF);
     seen.used.verdict = match (seen.used.time_above, seen.at_ceiling()) {
+        (None, _) if beyond => "above what it is said to give",
         (None, _) => "ceiling not known",
         (_, true) => "at its ceiling",
         (Some(t), false) if t >= HALF => "busy, nothing waited for it",

@@ -200,6 +200,22 @@ fn a_quota_below_one_core_is_no_cpu() {
     assert_eq!((whole.ceiling, whole.verdict.as_str()), (Some(1.0), "below its ceiling"));
 }
 
+/// A drive that wrote three times what the file says that it gives: one of both is wrong.
+#[test]
+fn nothing_has_more_than_all() {
+    let c = cluster();
+    let node = Node { wrote: 120e6, read: 22e6, ..minio(20e6, 0.0) };
+    let mut sources = exporters(&[node], "nvme0n1");
+    sources.truncate(1);
+    let all = resources::of_window(&server_steps(&sources, 0, 60 * S), Some(&c));
+    let drive = all.iter().find(|r| r.used.resource == "drive").unwrap();
+    assert_eq!((drive.used.verdict.as_str(), drive.used.share), ("above what it is said to give", None));
+    assert!(
+        !drive.at_ceiling() && resources::candidates(&all, false).iter().all(|o| !o.what.contains("nvme0n1")),
+        "{all:?}"
+    );
+}
+
 #[test]
 fn drives_bind_by_what_they_were_measured_to_give() {
     let c = cluster();

@@ -162,7 +162,8 @@ pub struct ResourceUse {
     pub threshold: f64,
     /// Whether something waited for it, where that is known: more than one request at a drive, tasks for a CPU.
     pub waited_for: Option<bool>,
-    /// `at its ceiling`, `busy, nothing waited for it`, `below its ceiling` or `ceiling not known`.
+    /// `at its ceiling`, `busy, nothing waited for it`, `below its ceiling`, `ceiling not known`, or `above what it is said to give`: then the
+    /// ceiling or the count is wrong, and there is no share.
     pub verdict: String,
 }
 

@@ -91,6 +91,7 @@ Examples:
   plimsoll runs export --what lines --format jsonl --label tier=standard
   plimsoll runs export last --what slices -o slices.csv
   plimsoll runs export RUN1 RUN2 --what latency --format csv
+  plimsoll runs export last --what agents --format csv
   plimsoll runs export last --format bmf -o bencher.json
   plimsoll runs export last --format influx -o points.lp
 
@@ -109,6 +110,10 @@ pub enum ExportedWhat {
     Slices,
     /// A bucket of the latencies of a line
     Latency,
+    /// An agent of a run over a fleet
+    Agents,
+    /// A resource of the servers that were observed
+    Servers,
 }
 
 /// How rows are written.

@@ -41,6 +41,8 @@ fn words(a: &ExportRunsArgs, rows: usize) -> String {
         (ExportForm::Bmf | ExportForm::Influx, _) => "document",
         (_, ExportedWhat::Latency) => "bucket",
         (_, ExportedWhat::Runs) => "row",
+        (_, ExportedWhat::Agents) => "agent",
+        (_, ExportedWhat::Servers) => "resource",
         (_, ExportedWhat::Lines) => "line",
         (_, ExportedWhat::Slices) => "slice",
     };
@@ -134,6 +136,8 @@ fn tables(a: &ExportRunsArgs, dirs: &[RunDir], place: &mut Place) -> Result<usiz
         // Of no run at all there are heads, so that whoever reads the file finds its columns.
         let empty = match a.what {
             ExportedWhat::Runs => runs_table(&runs, &labels),
+            ExportedWhat::Agents => export::agents_table(&[]),
+            ExportedWhat::Servers => export::servers_table(&[]),
             _ => export::lines_table(&[], &labels),
         };
         add(&empty)?;
@@ -160,8 +164,15 @@ fn table_of(
         Ok(summary) => summary,
         Err(e) => return without(&e),
     };
-    if what == ExportedWhat::Lines {
-        return Ok(Some(export::lines_table(&[RunReport::of(cleaned(summary))], labels)));
+    match what {
+        ExportedWhat::Lines => {
+            return Ok(Some(export::lines_table(&[RunReport::of(cleaned(summary))], labels)));
+        }
+        ExportedWhat::Agents if summary.agents.is_empty() => return without(&"it was driven by one machine"),
+        ExportedWhat::Agents => return Ok(Some(export::agents_table(&[RunReport::of(cleaned(summary))]))),
+        ExportedWhat::Servers if summary.servers.is_none() => return without(&"no server was observed"),
+        ExportedWhat::Servers => return Ok(Some(export::servers_table(&[RunReport::of(cleaned(summary))]))),
+        ExportedWhat::Runs | ExportedWhat::Slices | ExportedWhat::Latency => {}
     }
     let report = plimsoll_report::read(dir, 1)?;
     if report.series.is_none() {

@@ -7,6 +7,7 @@ mod buckets;
 mod ci;
 mod export_table;
 mod influx;
+mod parts;
 mod slices;
 
 pub use bmf::{Bmf, bmf};
@@ -14,6 +15,7 @@ pub use buckets::{BUCKET_BOUNDS_NS, LineBuckets, buckets_table, line_buckets};
 pub use ci::{MARKDOWN_MARK, one_line, summary_markdown};
 pub use export_table::{ExportTable, HeadKind};
 pub use influx::{INFLUX_MARK, influx};
+pub use parts::{agents_table, servers_table};
 pub use slices::slices_table;
 
 use std::collections::BTreeSet;
