@@ -294,6 +294,11 @@ class Bucket:
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name)
         return sorted(o["Key"] for p in pages for o in p.get("Contents", []))
 
+    def holds(self, more_than):
+        """Whether there are more than so many (below 1,000): asked at once, while a load writes thousands, which are long in listing."""
+        listed = self.client.list_objects_v2(Bucket=self.name, MaxKeys=more_than + 1)
+        return len(listed.get("Contents", [])) > more_than
+
     def uploads(self):
         """Unfinished uploads that are there. MinIO lists from memory, and goes on listing one whose completion it
         carried out for a client that was killed in the middle of it: its parts are gone."""

@@ -339,7 +339,7 @@ def file_baseline(plimsoll, path, *flags):
     for seconds in (8, 32, 128):
         done = plimsoll(
             "block", path, "--pattern", "randread", "--bs", "4KiB", "--iodepth", "4", "--runtime", f"{seconds}s", "--rate", "100/s",
-            "--warmup", "500ms", "--no-layout", "--quiet", "--json", *flags)
+            "--warmup", "500ms", "--no-layout", "--quiet", "--json", *flags, timeout=seconds + 120)
         if done.code == 0 and carries(done.summary["workloads"][0]):
             return done.summary["id"]
         await_calm(30)
@@ -454,8 +454,8 @@ def test_what_a_stall_kept_back_is_not_made_up_for(plimsoll, minio_bucket):
 
 
 @ROOT_ONLY
-def test_a_mounted_device_is_read(plimsoll, tmp_path):
-    image = fill(tmp_path / "image", 32 * MIB)
+def test_a_mounted_device_is_read(plimsoll, even):
+    image = fill(even / "image", 32 * MIB)
     with loop_device(image) as device:
         first = file_baseline(plimsoll, device)
         written = lambda: int(open(f"/sys/block/{os.path.basename(device)}/stat").read().split()[4])  # noqa: E731

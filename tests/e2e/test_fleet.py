@@ -130,7 +130,7 @@ def test_a_killed_agent_is_named_and_dated_and_the_others_go_on(three, over, bac
     run = background("object", "put", *bucket_here.flags(), *LOAD, "--duration", "14s", "--fleet", "--deadman", "3s", "--json",
                      server=embedded, env=state)
     wait_until(lambda: "at work for run" in three["lg-2"].said(), 30, "a run")
-    wait_until(lambda: len(bucket_here.keys()) > 20, 30, "load")
+    wait_until(lambda: bucket_here.holds(20), 30, "load")
     time.sleep(3)
     three["lg-2"].process.kill()
     out, err = run.communicate(timeout=60)
@@ -148,7 +148,7 @@ def test_a_killed_agent_is_named_and_dated_and_the_others_go_on(three, over, bac
 def test_without_their_conductor_agents_stop_by_themselves(three, background, embedded, state, bucket_here, plimsoll, over):
     run = background("object", "put", *bucket_here.flags(), *LOAD, "--duration", "10min", "--fleet", "--deadman", "3s",
                      server=embedded, env=state)
-    wait_until(lambda: len(bucket_here.keys()) > 20, 30, "load")
+    wait_until(lambda: bucket_here.holds(20), 30, "load")
     run.kill()
     run.wait()
     killed = time.monotonic()
@@ -168,7 +168,7 @@ def test_a_broker_that_is_killed_costs_no_op(three, background, embedded, state,
     """Frames that were on their way are asked for again: the record has each op that the storage has."""
     load = ["--size", "1KiB", "--concurrency", "6", "--rate", "300/s", "--max-ops", "3000", "--keep"]
     run = background("object", "put", *bucket_here.flags(), *load, "--fleet", "--json", server=embedded, env=state)
-    wait_until(lambda: len(bucket_here.keys()) > 300, 30, "load")
+    wait_until(lambda: bucket_here.holds(300), 30, "load")
     note = json.loads((tmp_path / "state/plimsoll/fleets/default/keeper.json").read_text())
     os.kill(note["broker_pid"], signal.SIGKILL)
     out, err = run.communicate(timeout=90)
@@ -183,7 +183,7 @@ def test_a_broker_that_is_killed_costs_no_op(three, background, embedded, state,
 def test_an_agent_that_stands_still_is_lost_and_stops_when_it_goes_on(three, background, embedded, state, bucket_here):
     run = background("object", "put", *bucket_here.flags(), *LOAD, "--duration", "12s", "--fleet", "--deadman", "3s", "--json",
                      server=embedded, env=state)
-    wait_until(lambda: len(bucket_here.keys()) > 20, 30, "load")
+    wait_until(lambda: bucket_here.holds(20), 30, "load")
     still = three["lg-3"]
     still.process.send_signal(signal.SIGSTOP)
     out, err = run.communicate(timeout=60)
@@ -232,7 +232,7 @@ def test_flags_of_a_fleet_are_refused_by_name_where_nothing_is_measured(plimsoll
 
 def test_a_second_conductor_is_refused_by_name(three, background, embedded, state, bucket_here, over):
     run = background("object", "put", *bucket_here.flags(), *LOAD, "--duration", "60s", "--fleet", server=embedded, env=state)
-    wait_until(lambda: len(bucket_here.keys()) > 20, 30, "load")
+    wait_until(lambda: bucket_here.holds(20), 30, "load")
     second = over("object", "put", *bucket_here.flags(), *LOAD, "--duration", "2s")
     assert second.code == 2 and "in use by plimsoll object put (process " in second.err, second.err
     os.kill(run.pid, signal.SIGINT)

@@ -511,7 +511,7 @@ def test_a_job_of_two_nodes_measures_as_one(slurm, plimsoll, bucket_of_all, tmp_
 def test_a_job_whose_time_is_over_is_stored_and_leaves_nothing(slurm, plimsoll, bucket_of_all, tmp_path):
     put = ["object", "put", *bucket_of_all.flags(), "--size", "4KiB", "--concurrency", "4", "--duration", "20min"]
     job, log = submitted(slurm, plimsoll, bucket_of_all, tmp_path, *put)
-    wait_until(lambda: len(bucket_of_all.keys()) > 20 or ended(slurm, job), 120, "load")
+    wait_until(lambda: bucket_of_all.holds(20) or ended(slurm, job), 120, "load")
     time.sleep(2)
     # As Slurm does two minutes before the end.
     slurm.run("scancel", "--batch", "--signal=TERM", job)

@@ -23,7 +23,7 @@ def with_a_kill(three, background, embedded, state, bucket_here):  # noqa: F811
     def call(duration, *flags, kill_after=8):
         run = background("object", "put", *bucket_here.flags(), *LOAD, "--duration", duration, "--fleet", "--deadman", "3s",
                          "--json", *flags, server=embedded, env=state)
-        wait_until(lambda: len(bucket_here.keys()) > 20, 60, "load")
+        wait_until(lambda: bucket_here.holds(20), 60, "load")
         time.sleep(kill_after)
         three["lg-2"].process.kill()
         out, err = run.communicate(timeout=120)

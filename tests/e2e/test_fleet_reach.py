@@ -133,7 +133,7 @@ def test_a_killed_conductor_is_cleaned_up_after_by_an_agent(fleet, conductor, bu
     agents = [fleet("lg-1", "--allow-endpoint", embedded.endpoint), fleet("lg-2")]
     bucket_here.client.put_object(Bucket=bucket_here.name, Key="theirs", Body=b"precious")
     run = conductor.start("object", "put", *bucket_here.flags(), *LOAD, "--duration", "10min", "--fleet", "--deadman", "3s")
-    wait_until(lambda: len(bucket_here.keys()) > 20, 40, "load")
+    wait_until(lambda: bucket_here.holds(20), 40, "load")
     # The namespace's own process: `ip netns exec` becomes it.
     run.kill()
     run.wait()
@@ -155,11 +155,12 @@ def test_a_killed_run_goes_on_though_its_conductor_does_not_reach_the_storage(fl
     plan = tmp_path / "plan.toml"
     stage = lambda name, time: (  # noqa: E731
         f'[[stage]]\nname = "{name}"\nwarmup = "0s"\n[[stage.workload]]\nname = "put"\nmix = {{ put = 1 }}\nsize = "4KiB"\n'
-        f'concurrency = 4\nstop = {{ duration = "{time}" }}\n'
+        f'concurrency = 4\npacing = {{ constant = "100/s" }}\nstop = {{ duration = "{time}" }}\n'
     )
+    # Of few keys, which are listed at once however busy the machine is; and the second stage is long enough to be killed within it.
     plan.write_text(
         f'version = 1\n[targets.t]\nkind = "s3"\nendpoints = ["{embedded.endpoint}"]\nbucket = "{bucket_here.name}"\n'
-        + stage("one", "2s") + stage("two", "4s")
+        + stage("one", "2s") + stage("two", "20s")
     )
     run = conductor.start("run", str(plan), "--fleet", "--deadman", "3s")
     said = []
@@ -186,7 +187,7 @@ def test_another_agent_does_it_where_the_first_cannot_or_is_lost(fleet, conducto
     first = fleet("a-1")
     fleet("a-2")
     run = conductor.start("object", "put", *bucket_here.flags(), *LOAD, "--duration", "8s", "--fleet", "--deadman", "3s", "--json")
-    wait_until(lambda: len(bucket_here.keys()) > 20, 40, "load")
+    wait_until(lambda: bucket_here.holds(20), 40, "load")
     first.process.kill()
     out, err = run.communicate(timeout=120)
     summary = json.loads(out)
