@@ -116,7 +116,7 @@ def compact(document):
 def image(binary, version, epoch, architecture):
     """Name to content of the archive's files."""
     plain = layer(binary, epoch)
-    packed = gzip.compress(plain, 9, mtime=0)
+    packed = gzip.compress(plain, 6, mtime=0)
     created = datetime.fromtimestamp(epoch, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {
         "org.opencontainers.image.title": "plimsoll",

@@ -62,7 +62,7 @@ def test_secrets_of_commands_and_labels_leave_nowhere(plimsoll, runs, tmp_path):
     for path, text in texts.items():
         without(SECRETS, text, path)
     assert "premium" in texts["tables/results.csv"] and "mkdir -p /data/new" in texts["campaign.toml"]
-    assert "1 cells" in plimsoll("campaign", "run", site / "campaign.toml", "--dry-run", check=True).out
+    assert "1 cell," in plimsoll("campaign", "run", site / "campaign.toml", "--dry-run", check=True).out
     for command in (("campaign", "run", site / "campaign.toml"), ("replicate", site, "-o", tmp_path / "again.toml")):
         left = plimsoll(*command, "--allow-hooks", "--runs-dir", tmp_path / "other")
         assert left.code == 2 and "secrets were left out of the file's commands" in left.err, left.err

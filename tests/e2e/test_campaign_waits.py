@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_in_a_run_costs_that_run_alone(plimsoll, background
         _, err = process.communicate(timeout=60)
         assert process.returncode == 2 and "space" in err and "campaign resume" in err, err
         assert done(runs) == {"a//put": 1}
-        assert "1 runs done, 1 to go" in plimsoll("campaign", "status", file, check=True).out
+        assert "1 run done, 1 to go" in plimsoll("campaign", "status", file, check=True).out
         ballast.unlink()
         # The null target's own runs may be void on a machine that is busy otherwise.
         assert plimsoll("campaign", "resume", file).code in (0, 3)

@@ -75,3 +75,27 @@ def test_servers_that_runs_start_have_no_defaults(plimsoll, config):
     )
     assert made.code in (0, 3), made
     assert json.loads(made.out)["labels"]["from"] == "file"
+
+
+def test_a_named_file_that_is_not_there_is_refused(plimsoll, tmp_path, config):
+    config.write_text("[defaults]\nquiet = true\n")
+    for missing in (tmp_path / "none.toml", config / "below-a-file"):
+        told = plimsoll("runs", "list", env={"PLIMSOLL_CONFIG": str(missing)})
+        assert told.code == 2 and f"PLIMSOLL_CONFIG names {missing}" in told.err and "fix:" in told.err, told
+    # Nobody named the usual place: it may be empty.
+    config.unlink()
+    assert plimsoll("runs", "list").code == 0
+
+
+def test_every_key_that_is_listed_is_one_of_the_file(plimsoll, config):
+    keys = [line.split() for line in plimsoll("config", "keys", check=True).out.splitlines() if " --" in line]
+    assert all(key == flag.removeprefix("--") for key, flag, *_ in keys) and len(keys) > 100
+    assert {"runs-dir", "quiet", "endpoint"} <= {k[0] for k in keys} and not {"json", "destroy-data", "help"} & {k[0] for k in keys}
+    # What takes no value is taken as true, all of it at once; of commands that are not given.
+    switches = [k[0] for k in keys if k[2:5] == ["true", "or", "false"]]
+    config.write_text("[object]\n" + "".join(f"{k} = true\n" for k in ("keep", "verify") if k in switches))
+    assert plimsoll("config", "show", check=True).out.count("plimsoll object") == 2
+    put = plimsoll("config", "keys", "object", "put", check=True).out
+    assert "--concurrency" in put and "--iodepth" not in put
+    wrong = plimsoll("config", "keys", "objekt")
+    assert wrong.code == 2 and "there is no such command" in wrong.err and "fix:" in wrong.err

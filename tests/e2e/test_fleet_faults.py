@@ -77,5 +77,7 @@ def test_a_second_conductor_does_not_collect_and_a_killed_run_goes_on_with_its_a
         assert {a["agent"] for a in summary["agents"]} == set(scene.agents), whole.stderr
         assert summary["workloads"][0]["window_s"] > 20, summary["workloads"]
         assert (run / "seal.json").is_file()
+        # Nobody said it again: as long as when the run was begun.
+        assert f"--deadman={fleet_trouble.DEADMAN_S}s, as the run was begun" in whole.stderr, whole.stderr
     finally:
         assert not scene.close()

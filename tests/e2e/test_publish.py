@@ -126,7 +126,7 @@ def test_single_runs_become_a_folder_of_their_own(plimsoll, runs, tmp_path, meas
         digest, path = line.split("  ", 1)
         assert hashlib.sha256((site / "runs" / path).read_bytes()).hexdigest() == digest, path
     one = plimsoll("publish", "last", "-o", tmp_path / "one", check=True)
-    assert "1 cells, 0 void or missing; 1 runs" in one.out, one.out
+    assert "1 cell, 0 void or missing; 1 run," in one.out, one.out
     for args, why in ((("no-such",), "there is no run"), (("last", "last"), "given twice"), ((measured, "last"), "beside others")):
         refused = plimsoll("publish", *args, "-o", tmp_path / "none")
         assert refused.code == 2 and why in refused.err, refused.err
@@ -276,7 +276,7 @@ def test_what_is_left_out_is_nowhere(plimsoll, runs, tmp_path, embedded):
             assert not at, (path, name, text[max(0, at.start() - 60) : at.end() + 60])
     # It is still a campaign's file, which another can measure by.
     shown = plimsoll("campaign", "run", site / "campaign.toml", "--dry-run")
-    assert "1 cells" in shown.out, shown.err
+    assert "1 cell," in shown.out, shown.err
 
 
 def test_images_are_drawn_by_the_page_or_it_says_why_not(plimsoll, tmp_path, measured):

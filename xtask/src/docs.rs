@@ -1,4 +1,5 @@
-//! Reference pages under `docs/reference/`, made from the code: documents from their JSON schemas, findings from where they are made.
+//! Reference pages under `docs/reference/`, made from the code: documents from their JSON schemas, findings from where they are made,
+//! metrics from the list that the server gives out.
 //! `cargo run -p xtask -- docs` writes them; `--check` only compares, as a test does.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use plimsoll_serve::METRIC_FAMILIES;
 use serde_json::{Map, Value};
 
 use crate::schema;
@@ -57,7 +59,11 @@ fn check() -> Result<()> {
 
 /// Name and text of each page.
 fn all() -> Result<Vec<(&'static str, String)>> {
-    let mut pages = vec![("README.md", index()), ("findings.md", findings_page(&findings()?))];
+    let mut pages = vec![
+        ("README.md", index()),
+        ("findings.md", findings_page(&findings()?)),
+        ("metrics.md", metrics_page()),
+    ];
     for (name, text) in schema::all() {
         let schema: Value = serde_json::from_str(&text)?;
         match name {
@@ -75,7 +81,8 @@ fn index() -> String {
         "{MADE}# Reference\n\n- [Plan](plan.md): the file that `plimsoll run` takes, and that `--dry-run` prints.\n\
          - [Campaign](campaign.md): the file of `plimsoll campaign`.\n\
          - [Result](summary.md): `summary.json`, and what `--json` prints.\n\
-         - [Findings](findings.md): codes of what voids or qualifies a result.\n"
+         - [Findings](findings.md): codes of what voids or qualifies a result.\n\
+         - [Metrics](metrics.md): what `plimsoll serve` and `--live` give out to Prometheus.\n"
     )
 }
 
@@ -250,6 +257,27 @@ fn findings_page(all: &FindingPlaces) -> String {
         let by = crates.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "| {code} | `{name}` | {by} |");
     }
+    out
+}
+
+fn metrics_page() -> String {
+    let mut out = format!(
+        "{MADE}# Metrics\n\n`plimsoll serve`, and `--live` of a command that measures, give out the figures of runs as Prometheus text at `/metrics`: \
+         of runs that go on, and the last results. Who else may ask is in the [README](../../README.md): beyond this machine it takes TLS and a token.\n\n\
+         Latencies are cumulative buckets, never quantiles: an average of quantiles is none of anything. `histogram_quantile()` of summed buckets is one.\n\n\
+         | metric | type | unit | labels | what it is |\n|---|---|---|---|---|\n"
+    );
+    for f in METRIC_FAMILIES {
+        let labels = f.labels.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "| `{}` | {} | {} | {labels} | {} |", f.name, f.kind, f.unit, cell(f.help));
+    }
+    out.push_str(
+        "\nA histogram has `_bucket` (with `le`, seconds), `_sum` and `_count`. `outcome` is `ok` or what an op ended with (`http_503`, `timeout`): \
+         only `ok` is throughput.\n\n| label | what it names |\n|---|---|\n\
+         | `run` | the run's id, as `plimsoll runs list` has it |\n| `stage` | the stage of the plan, from 1 |\n\
+         | `workload` | the workload's name in the plan |\n| `op` | get, put, read, write and so on; of a result `total`, too |\n\
+         | `agent` | the agent of a fleet, by its name |\n",
+    );
     out
 }
 

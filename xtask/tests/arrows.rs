@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("campaign", &["cost", "lower", "model", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
     ("index", &["model", "report", "store"]),
-    ("publish", &["campaign", "model", "report", "s3", "store"]),
+    ("publish", &["campaign", "model", "report", "store"]),
     ("serve", &["judge", "model", "report", "store"]),
     ("audit", &["model"]),
     ("target", &[]),
@@ -44,7 +44,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "suites", "target",
         ],
     ),
-    ("xtask", &["audit", "campaign", "model", "stats"]),
+    ("xtask", &["audit", "campaign", "model", "serve", "stats"]),
 ];
 
 /// Crates from outside that a crate may not name, so that it stays what it is.

@@ -12,6 +12,7 @@
 mod error;
 mod manifest;
 mod pack;
+mod staging;
 mod unpack;
 
 pub use error::PlimError;

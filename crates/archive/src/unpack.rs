@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use plimsoll_store::RunDir;
@@ -14,6 +14,7 @@ use tar::{Archive, EntryType};
 use crate::PlimError;
 use crate::manifest::{self, MANIFEST, MOST_MANIFEST_BYTES, PLIM_FORMAT, PlimManifest, STREAMS};
 use crate::pack::HashingReader;
+use crate::staging::Staging;
 
 /// A run larger than this is not unpacked: a day of slices of a thousand agents has less.
 pub const MOST_BYTES: u64 = 64 << 30;
@@ -227,34 +228,5 @@ impl<R: Read> Read for Bounded<R> {
         let n = self.from.read(&mut buf[..most])?;
         self.left.set(self.left.get() - n as u64);
         Ok(n)
-    }
-}
-
-/// A directory of our own beside the runs, gone with this: what is in it is no run yet, and listed by nobody.
-struct Staging {
-    path: PathBuf,
-}
-
-impl Staging {
-    fn begin(root: &Path) -> Result<Self, PlimError> {
-        for attempt in 0..100u32 {
-            let path = root.join(format!(".unpacking-{}-{attempt}", std::process::id()));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path }),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(PlimError::io(&format!("make {}", path.display()), &e)),
-            }
-        }
-        Err(PlimError::new(
-            format!("{} holds a hundred directories of killed unpackings", root.display()),
-            "Remove those whose names begin with .unpacking-",
-        ))
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // Made by us a moment ago, and nobody else knows its name.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

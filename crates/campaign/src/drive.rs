@@ -217,8 +217,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 let left = avoided.all();
                 break if left.is_empty() { CampaignEnd::Complete } else { CampaignEnd::Stuck(left) };
             };
-            let run = forecast::next_run(self.file, &self.cells[i], &self.state.cells[i].runs);
-            if let Some(what) = forecast::beyond(self.file, &self.state.spent, &run) {
+            if let Some(what) = self.beyond_budget(i) {
                 break CampaignEnd::Budget(what);
             }
             if let Some(what) = self.beyond_money(i) {
@@ -241,11 +240,23 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 }
             }
             if self.switch_to(i, &mut avoided)? {
+                // Commands and the rest took what they took: the run has to fit into what they left.
+                if let Some(what) = self.beyond_budget(i) {
+                    break CampaignEnd::Budget(what);
+                }
                 self.one(i, repeat, &mut avoided)?;
             }
         };
         self.close(&end)?;
         Ok(end)
+    }
+
+    /// Which bound the next run of a cell would go beyond, with the commands that it takes: as long as they took before.
+    fn beyond_budget(&self, i: usize) -> Option<String> {
+        let cell = &self.cells[i];
+        let mut run = forecast::next_run(self.file, cell, &self.state.cells[i].runs);
+        run.time_s += self.state.commands_s(&cell.subject, self.on.as_deref());
+        forecast::beyond(self.file, &self.state.spent, &run)
     }
 
     /// Why the next run of a cell does not fit into the budget of money. That the prices know its ops was seen before the session.

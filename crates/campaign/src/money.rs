@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_cost::{add, bound, money_text, mul};
 use plimsoll_model::cost::{CostOptions, Money, PriceFile};
+use plimsoll_model::count::counted;
 use plimsoll_model::plan::{ControllerSpec, Pacing, Plan};
 use plimsoll_model::units::{OpsRate, Span};
 use rust_decimal::Decimal;
@@ -281,8 +282,11 @@ pub fn affordable(
         return Err(wrong(
             "budget.cost",
             format!(
-                "each of {} cells once may cost {}, and {of_budget}: {over} too little",
-                state.cells.iter().filter(|s| s.to_go() > 0).count(),
+                "{} once may cost {}, and {of_budget}: {over} too little",
+                match state.cells.iter().filter(|s| s.to_go() > 0).count() {
+                    1 => "the cell".to_owned(),
+                    n => format!("each of {n} cells"),
+                },
                 text(all.once)
             ),
             remedy(all.once),
@@ -319,8 +323,9 @@ fn known(
         return Err(wrong(
             "budget.cost",
             format!(
-                "{} runs of this campaign were measured without prices: what was spent is not known",
-                state.money.unpriced
+                "{} of this campaign {} measured without prices: what was spent is not known",
+                counted(state.money.unpriced, "run"),
+                if state.money.unpriced == 1 { "was" } else { "were" }
             ),
             "Go on without a budget of money, or measure under another name in the file.",
         ));

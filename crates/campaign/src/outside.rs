@@ -196,7 +196,7 @@ impl CampaignCarrier for Sim {
         }
         o.clock_s += o.hook_s;
         let is_failing = o.failing.iter().any(|f| f == command);
-        (1.0, is_failing.then(|| "failed".to_owned()))
+        (o.hook_s.max(1) as f64, is_failing.then(|| "failed".to_owned()))
     }
 
     fn rest(&mut self, _: Duration) {

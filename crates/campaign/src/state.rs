@@ -75,6 +75,15 @@ pub struct CampaignState {
     /// Place and hash of each cell, by its key.
     keys: BTreeMap<String, (usize, String)>,
     rest_s: f64,
+    /// What commands took, by subject.
+    commands: BTreeMap<String, CommandTimes>,
+}
+
+/// Of a subject's commands, the last time that they were run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct CommandTimes {
+    before_s: f64,
+    after_s: f64,
 }
 
 impl CampaignState {
@@ -100,6 +109,7 @@ impl CampaignState {
             repeats: file.repeat,
             keys: cells.iter().enumerate().map(|(i, c)| (c.key.clone(), (i, c.hash.clone()))).collect(),
             rest_s: file.rest.pause.0.as_secs_f64(),
+            commands: BTreeMap::new(),
         }
     }
 
@@ -155,11 +165,30 @@ impl CampaignState {
             }
             LedgerEntry::Hook { subject, when, took_s, .. } => {
                 self.spent.time_s += took_s;
+                let known = self.commands.entry(subject.clone()).or_default();
+                match when {
+                    // Begun without a command yet: what counts is the last time that it was switched on.
+                    HookTime::Before if *took_s == 0.0 => known.before_s = 0.0,
+                    HookTime::Before => known.before_s += took_s,
+                    HookTime::After => known.after_s = *took_s,
+                }
                 // A command that failed may have done half of its work: what is after it is due all the same.
                 self.open_subject = (*when == HookTime::Before).then(|| subject.clone());
             }
             LedgerEntry::Opened { .. } | LedgerEntry::Ended { .. } => {}
         }
+    }
+
+    /// Seconds of the commands that a run of `subject` takes until all is switched off again, as they were the last time; of those that
+    /// were never run nobody knows. `on`: whose commands before were run in this session.
+    pub fn commands_s(&self, subject: &str, on: Option<&str>) -> f64 {
+        let of = |name: &str| self.commands.get(name).copied().unwrap_or_default();
+        let own = of(subject);
+        if on == Some(subject) {
+            return own.after_s;
+        }
+        let open = self.open_subject.as_deref().filter(|open| *open != subject);
+        open.map_or(0.0, |open| of(open).after_s) + own.before_s + own.after_s
     }
 
     /// By a run that does not count.

@@ -234,6 +234,29 @@ fn no_run_is_begun_that_goes_beyond_the_budget() {
     assert!(state.spent.time_s <= 204.0 && state.spent.time_s > 180.0, "{:?}", state.spent);
 }
 
+/// Commands are part of what a run takes: those before it leave it less, and those after it are due when it has ended.
+#[test]
+fn a_budget_of_time_holds_what_commands_take() {
+    let of = |budget: &str| {
+        let budget = format!("budget = {{ time = \"{budget}\" }}");
+        CampaignFile::from_toml(&text("as-written", "{ at_least = 9 }", &budget)).unwrap()
+    };
+    // What comes before leaves no time for a run of 10 s: none is begun.
+    let outside = Rc::new(RefCell::new(Outside { hook_s: 150, ..Outside::default() }));
+    let (end, state) = session(&of("155s"), &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 155s".into()));
+    assert!(outside.borrow().begun.is_empty() && state.spent.time_s == 300.0, "{:?}", state.spent);
+    // A block takes 2 x 30 s of commands and 6 x 12 s of runs. Two fit; of a third not even the first run with its commands does.
+    let outside = Rc::new(RefCell::new(Outside { hook_s: 30, ..Outside::default() }));
+    let (end, state) = session(&of("300s"), &outside);
+    assert_eq!(end.unwrap(), CampaignEnd::Budget("time: 5m".into()));
+    assert_eq!((state.spent.time_s, state.done_runs()), (264.0, 12));
+    // The next session knows it from the ledger, and switches nothing on in vain.
+    let log = outside.borrow().log.len();
+    assert!(matches!(session(&of("300s"), &outside).0.unwrap(), CampaignEnd::Budget(_)));
+    assert_eq!(outside.borrow().log.len(), log);
+}
+
 #[test]
 fn a_budget_for_less_than_one_of_each_is_told() {
     let f =

@@ -19,7 +19,7 @@ mod connection;
 mod web;
 
 pub use cleaning::{DeleteItem, KeepsVersions, Kept, MAX_DELETE_KEYS};
-pub use web::{fetch, fetch_up_to};
+pub use web::{check_tls, fetch, fetch_up_to};
 
 use crate::target::s3::LiveKeys;
 use crate::target::s3::renewal::{HeadRecipe, HeadsInbox};

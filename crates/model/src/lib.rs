@@ -9,6 +9,7 @@ pub mod analysis;
 pub mod claim;
 pub mod cluster;
 pub mod cost;
+pub mod count;
 pub mod credentials;
 pub mod environment;
 pub mod estimate;

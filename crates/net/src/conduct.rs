@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use plimsoll_model::count::counted;
 use plimsoll_model::net::{NET_FORMAT, NetAsked, NetHost, NetRecord, NetStage, StreamsTried};
 use plimsoll_model::{Finding, Level};
 
@@ -132,9 +133,9 @@ fn announce(wish: &NetWish, hosts: &[NetHost], planned: &[PlannedStage]) -> Stri
         }
     };
     format!(
-        "{} hosts, {} stages of {:.0} s, about {:.0} s in all; peak load: {peak}, in {most_lanes} lane{} at the same time",
-        hosts.len(),
-        planned.len(),
+        "{}, {} of {:.0} s, about {:.0} s in all; peak load: {peak}, in {most_lanes} lane{} at the same time",
+        counted(hosts.len(), "host"),
+        counted(planned.len(), "stage"),
         wish.measured.as_secs_f64(),
         wish.length(planned.len()).as_secs_f64(),
         if most_lanes == 1 { "" } else { "s" }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use plimsoll_model::Cluster;
+use plimsoll_model::count::counted;
 use plimsoll_model::plan::{BlockTarget, ControllerSpec, Pacing, Plan, Stage, Stop, TargetSpec, Workload};
 
 /// TOML of the plan, headed by comment lines that say what running it would do.
@@ -143,8 +144,8 @@ fn prepared_line(plan: &Plan, w: &Workload) -> Option<String> {
     let (read, deleted) = plimsoll_run::prepared_objects(w);
     let what = match (read, deleted) {
         (0, 0) => return None,
-        (n, 0) => format!("{n} objects to read or list"),
-        (0, n) => format!("{n} objects to delete"),
+        (n, 0) => format!("{} to read or list", counted(n, "object")),
+        (0, n) => format!("{} to delete", counted(n, "object")),
         (n, m) => format!("{} objects ({n} to read or list, {m} to delete)", n + m),
     };
     let again = match w.object.as_ref().and_then(|o| o.dataset.as_ref()) {
@@ -216,7 +217,7 @@ fn pacing_text(pacing: &Pacing) -> String {
 fn stop_text(stop: &Stop) -> String {
     let mut ends = Vec::new();
     ends.extend(stop.duration.map(|d| format!("for {d}")));
-    ends.extend(stop.ops.map(|n| format!("until {n} ops")));
+    ends.extend(stop.ops.map(|n| format!("until {}", counted(n, "op"))));
     ends.extend(stop.bytes.map(|b| format!("until {b}")));
     ends.extend(stop.loops.map(|n| format!("for {n} passes")));
     if ends.is_empty() { "for 30s".into() } else { ends.join(" or ") }

@@ -10,6 +10,7 @@ use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::Trust;
 use plimsoll_fleet::{Fleet, FleetOptions, OthersBroker};
 use plimsoll_model::Plan;
+use plimsoll_model::units::Span;
 use plimsoll_run::CrewChoice;
 use plimsoll_setup::s3::ClaimBy;
 
@@ -113,6 +114,25 @@ pub fn go_on_with(words: &[String]) -> Option<String> {
     let name = before.fleet.clone();
     keep(before);
     name
+}
+
+/// A run that goes on waits as long for a silent agent as it did when it began, unless it is told otherwise. `command`: the one by which it
+/// was begun. Gives what it takes from there.
+pub fn go_on_as(command: &str) -> Option<Span> {
+    let args = args().filter(|args| args.fleet.is_some() && args.deadman.is_none())?;
+    let deadman = deadman_of(command).filter(|d| d.0 >= LEAST_DEADMAN)?;
+    keep(FleetArgs { deadman: Some(deadman), ..(*args).clone() });
+    Some(deadman)
+}
+
+/// Of a command as a shell reads it; a time is never in quotes.
+fn deadman_of(command: &str) -> Option<Span> {
+    let mut words = command.split(' ');
+    let value = words.find_map(|w| match w.strip_prefix("--deadman")? {
+        "" => Some(None),
+        rest => rest.strip_prefix('=').map(Some),
+    })?;
+    value.or_else(|| words.next())?.parse().ok()
 }
 
 /// Which fleet, if one: by the flag's own name; a flag without one is of the fleet that the environment names, or else of the one that
@@ -236,6 +256,21 @@ fn others_broker(home: &Home, up: &OpenFleet) -> Result<Option<OthersBroker>, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_for_silent_agents_is_read_from_the_command_that_began_a_run() {
+        let of = |command: &str| deadman_of(command).map(|d| d.to_string());
+        assert_eq!(of("plimsoll run p.toml --fleet --deadman=5s -q").as_deref(), Some("5s"));
+        assert_eq!(of("plimsoll run p.toml --deadman 1m --fleet").as_deref(), Some("1m"));
+        for none in [
+            "plimsoll run p.toml --fleet",
+            "plimsoll run --deadmans=5s",
+            "plimsoll run --deadman",
+            "--deadman soon",
+        ] {
+            assert_eq!(of(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn a_flag_without_a_name_is_of_the_fleet_that_the_environment_names() {

@@ -1,5 +1,6 @@
 //! Results for other programs: looked at before a run, so that nothing is measured in vain, and written after it.
 
+use plimsoll_model::count::counted;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,16 @@ const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 /// Whether all of it can be written; nothing is made or changed.
 pub fn check(args: &HandOutArgs) -> Result<(), Fault> {
     match args.influx.as_deref() {
-        Some(url) if is_url(url) => drop(InfluxUrl::parse(url)?),
+        Some(url) if is_url(url) => {
+            let url = InfluxUrl::parse(url)?;
+            args.influx_ca_file.as_deref().map_or(Ok(()), |ca| url.check_ca_file(ca))?;
+        }
+        Some(_) if args.influx_ca_file.is_some() => {
+            return Err(Fault::input(
+                "--influx-ca-file is for an address, and --influx names a file",
+                "Leave it out, or give --influx an https:// address.",
+            ));
+        }
         Some(file) => out_file::check(Path::new(file))?,
         None => {}
     }
@@ -39,7 +49,7 @@ pub fn is_asked(args: &HandOutArgs) -> bool {
 pub fn write(dirs: &[RunDir], reports: &[RunReport], args: &HandOutArgs) -> Result<(), Fault> {
     check(args)?;
     if let Some(place) = &args.influx {
-        influx(dirs, reports, place)?;
+        influx(dirs, reports, place, args.influx_ca_file.as_deref())?;
     }
     if let Some(file) = &args.bmf {
         let made = export::bmf(reports);
@@ -106,7 +116,7 @@ fn is_url(place: &str) -> bool {
     place.contains("://")
 }
 
-fn influx(dirs: &[RunDir], reports: &[RunReport], place: &str) -> Result<(), Fault> {
+fn influx(dirs: &[RunDir], reports: &[RunReport], place: &str, ca_file: Option<&str>) -> Result<(), Fault> {
     let mut points = String::new();
     for (dir, report) in dirs.iter().zip(reports) {
         points.push_str(&points_of(dir, report)?);
@@ -115,8 +125,8 @@ fn influx(dirs: &[RunDir], reports: &[RunReport], place: &str) -> Result<(), Fau
         return out_file::write(Path::new(place), format!("{INFLUX_MARK}{points}").as_bytes());
     }
     let token = std::env::var(INFLUX_TOKEN).ok().filter(|t| !t.is_empty());
-    let written = InfluxUrl::parse(place)?.post(&points, token.as_deref(), None)?;
-    output::tell(format_args!("plimsoll: {written} points written to InfluxDB"));
+    let written = InfluxUrl::parse(place)?.post(&points, token.as_deref(), ca_file)?;
+    output::tell(format_args!("plimsoll: {} written to InfluxDB", counted(written, "point")));
     Ok(())
 }
 

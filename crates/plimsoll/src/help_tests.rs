@@ -129,14 +129,75 @@ fn pages() -> Vec<(std::path::PathBuf, String)> {
 #[test]
 fn the_commands_of_the_documentation_are_commands() {
     let shown: Vec<String> = pages().iter().flat_map(|(_, text)| examples(text, "    ")).collect();
-    assert!(shown.len() >= 8, "{shown:?}");
+    assert!(shown.len() >= 60, "{shown:?}");
     let wrong: Vec<_> = shown.iter().filter_map(|l| refused(l)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Commands within a sentence: `plimsoll runs show`. They may be cut short, but each word of theirs is one, and each flag.
+#[test]
+fn what_the_documentation_calls_a_command_is_one() {
+    let mut root = Cli::command();
+    root.build();
+    let readme = (std::path::PathBuf::from("README.md"), include_str!("../../../README.md").to_owned());
+    let mut seen = 0;
+    for (page, text) in pages().into_iter().chain([readme]) {
+        // Blocks are no sentences: their commands are parsed whole.
+        let sentences: String = text
+            .split("```")
+            .step_by(2)
+            .flat_map(str::lines)
+            .filter(|l| !l.starts_with("    "))
+            .collect::<Vec<_>>()
+            .join("\n");
+        for code in sentences.split('`').skip(1).step_by(2) {
+            let line = code.replace('\n', " ");
+            let Some(rest) = line.split(" ; ").next().and_then(|l| l.strip_prefix("plimsoll ")) else {
+                continue;
+            };
+            let words = words(rest.split(" | ").next().unwrap_or(rest));
+            let mut command = &root;
+            let mut rest = words.iter().peekable();
+            while let Some(below) = rest.peek().and_then(|w| command.find_subcommand(w)) {
+                (command, seen) = (below, seen + 1);
+                rest.next();
+            }
+            let is_group = command.get_subcommands().next().is_some();
+            let next = rest
+                .peek()
+                .filter(|w| w.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !w.starts_with('-'));
+            assert!(!is_group || next.is_none(), "{}: `{line}`: no such command", page.display());
+            for flag in rest.filter_map(|w| w.strip_prefix("--")).filter(|f| !f.is_empty()) {
+                let flag = flag.split('=').next().unwrap_or(flag);
+                let known = command.get_arguments().any(|a| a.get_long() == Some(flag));
+                assert!(known || is_group, "{}: `{line}`: no flag --{flag}", page.display());
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+/// Each page is reached from the first one.
+#[test]
+fn every_page_of_the_documentation_is_in_its_index() {
+    let pages = pages();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let index: String = pages
+        .iter()
+        .filter(|(p, _)| p.file_name().is_some_and(|n| n == "README.md"))
+        .map(|(_, text)| text.as_str())
+        .collect();
+    for (page, _) in pages.iter().filter(|(p, _)| p.file_name().is_some_and(|n| n != "README.md")) {
+        let name = page.strip_prefix(&root).unwrap().display().to_string();
+        assert!(index.contains(&format!("]({name})")), "{name} is in no index");
+    }
+}
+
 #[test]
 fn the_links_of_the_documentation_lead_somewhere() {
-    for (page, text) in pages() {
+    let readme = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let more = [(readme, include_str!("../../../README.md").to_owned())];
+    for (page, text) in pages().into_iter().chain(more) {
         // Headings as GitHub makes anchors of them; ours are single words.
         let heads: Vec<String> = text
             .lines()

@@ -74,6 +74,9 @@ pub fn run_and_tell(
 pub fn resume(name: &str, out: &OutputArgs) -> Result<Exit, Fault> {
     let dir = runs_dir::find(out.runs_dir.as_deref(), name)?;
     place_for(out)?;
+    if let Some(deadman) = dir.env().ok().and_then(|e| fleet_use::go_on_as(&e.rerun)) {
+        output::tell(format_args!("plimsoll: --deadman={deadman}, as the run was begun"));
+    }
     let options = options(out, String::new())?;
     let progress = Progress::new(out.quiet);
     let finished = watched(out, &progress, |events| plimsoll_run::resume(dir.path(), &options, events))?;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plimsoll_model::count::counted;
 use plimsoll_model::event::{Counted, Event, Figures, Live};
 use plimsoll_model::units::{format_latency_ns, significant};
 
@@ -202,7 +203,7 @@ fn amount(n: u64, unit: Counted) -> String {
 
 /// The others go on, with the part of the load that is theirs.
 fn lost(l: &Live) -> String {
-    format!("{} of {} agents lost", l.lost, l.agents)
+    format!("{} of {} lost", l.lost, counted(l.agents, "agent"))
 }
 
 /// The state of a stage, as lines for a terminal.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_campaign::{CampaignResult, CampaignRow, IntervalOf};
 use plimsoll_model::Estimate;
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
@@ -263,16 +264,23 @@ fn reserved(result: &CampaignResult) -> Vec<String> {
     let without = result.rows.iter().filter(|r| missing(r).is_some()).count();
     if without > 0 {
         let n = result.rows.len();
-        out.push(format!("{without} of {n} cells have no valid run; nothing is said of them."));
+        out.push(format!(
+            "{without} of {} {} no valid run; nothing is said of {}.",
+            counted(n, "cell"),
+            if without == 1 { "has" } else { "have" },
+            if without == 1 { "it" } else { "them" }
+        ));
     }
     let single = result.rows.iter().filter(|r| r.interval_of == Some(IntervalOf::OneRun)).count();
     if single > 0 {
         out.push(format!(
-            "{single} cells are of one run each: another run may differ by more than its interval says."
+            "{} {} of one run each: another run may differ by more than its interval says.",
+            counted(single, "cell"),
+            are(single)
         ));
     }
     if result.to_go > 0 {
-        out.push(format!("{} runs are to go.", result.to_go));
+        out.push(format!("{} {} to go.", counted(result.to_go, "run"), are(result.to_go)));
     }
     out
 }

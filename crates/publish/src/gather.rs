@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 use plimsoll_campaign::Campaigned;
 use plimsoll_model::cost::CostSummary;
-use plimsoll_model::credentials::without_credentials;
 use plimsoll_model::environment::HostFacts;
 use plimsoll_model::summary::LimitSummary;
 use plimsoll_model::{Estimate, RunSummary};
@@ -243,25 +242,11 @@ fn mean(points: &[Option<f64>]) -> Option<f64> {
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// The first text in a run directory that looks like a credential, with its line. Records are of numbers, and of names that its plan has, too.
-pub fn credential_in(dir: &Path) -> Option<(PathBuf, usize)> {
-    let texts = files_of(dir).ok()?.into_iter().filter(|(_, name)| !name.ends_with(".zst"));
-    texts.map(|(path, _)| path).find_map(|path| {
-        let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
-        let clean = without_credentials(&text);
-        if clean == text {
-            return None;
-        }
-        let at = clean.bytes().zip(text.bytes()).take_while(|(new, old)| new == old).count();
-        Some((path, 1 + text.bytes().take(at).filter(|b| *b == b'\n').count()))
-    })
-}
-
 /// Deeper than a run directory ever is.
 const MOST_DEPTH: usize = 4;
 
 /// Every file of a run, with its path from there, in order; links are not followed.
-fn files_of(dir: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+pub(crate) fn files_of(dir: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     let mut out = Vec::new();
     let mut open = vec![(dir.to_owned(), String::new(), 0)];
     while let Some((path, at, depth)) = open.pop() {

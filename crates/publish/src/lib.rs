@@ -15,6 +15,7 @@ mod page;
 mod promise;
 mod publication;
 mod redact;
+mod search;
 mod sheet;
 pub mod site;
 mod tables;

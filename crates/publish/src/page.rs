@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_model::count::counted;
 use plimsoll_model::text::printable;
 use plimsoll_report::table::{Align, escape};
 use plimsoll_report::template::{DATA_MARK, STATIC_MARK, TITLE_MARK, embeddable, filled};
@@ -125,8 +126,9 @@ fn head(p: &Publication) -> String {
     let (with, all) = a.cells;
     let (kind, badge) = match with {
         0 => ("bad", "✕ no valid cell".to_owned()),
+        1 if all == 1 => ("good", "✓ its one cell is valid".to_owned()),
         n if n == all => ("good", format!("✓ all {all} cells valid")),
-        n => ("fair", format!("! {n} of {all} cells valid")),
+        n => ("fair", format!("! {n} of {} valid", counted(all, "cell"))),
     };
     let mut out = format!("<h1>{}</h1>", escape(&p.title));
     if let Some(q) = &p.question {

@@ -9,9 +9,10 @@ use plimsoll_report::number;
 
 use crate::answer::{CampaignAnswer, answer};
 use crate::chart::{ChartData, charts};
-use crate::gather::{PublishedRun, credential_in, dir_of, gather};
+use crate::gather::{PublishedRun, dir_of, gather};
 use crate::page::{MOST_OF_PAGE, pages};
 use crate::redact::{RedactKind, Redactor};
+use crate::search::{NoCopy, no_copy};
 use crate::sheet;
 use crate::site::SiteFile;
 use crate::tables::{SiteTable, tables};
@@ -41,8 +42,10 @@ pub enum PublishError {
     TooLarge(String, usize),
     #[error("{0}")]
     Copies(String),
-    #[error("{} line {line}: what looks like a key, a password or a token would go along", file.display())]
-    Secret { file: PathBuf, line: usize },
+    #[error("{}{}: what looks like a key, a password or a token would go along", file.display(), line.map_or(String::new(), |n| format!(" line {n}")))]
+    Secret { file: PathBuf, line: Option<usize> },
+    #[error("{} cannot be looked through for secrets: {why}", file.display())]
+    Unseen { file: PathBuf, why: String },
 }
 
 impl PublishError {
@@ -59,6 +62,7 @@ impl PublishError {
             Self::Copies(_) => {
                 "Leave out --with-runs: their hashes are published in any case. Or leave out --redact.".into()
             }
+            Self::Unseen { .. } => "Leave out --with-runs (their hashes are published in any case), or that run.".into(),
             Self::Secret { .. } => {
                 "Run directories go along as they are, and nothing can be left out of them: leave out --with-runs (their hashes are published in any case), or the runs that have it."
                     .into()
@@ -140,9 +144,10 @@ pub(crate) fn refuse_copies(options: &PublishOptions) -> Result<(), PublishError
 /// A secret in a copy would leave with it.
 pub(crate) fn refuse_secrets(runs: &[PublishedRun], options: &PublishOptions) -> Result<(), PublishError> {
     let mut dirs = runs.iter().filter(|_| options.with_runs).filter_map(|r| r.dir.as_ref());
-    match dirs.find_map(|dir| credential_in(dir)) {
+    match dirs.find_map(|dir| no_copy(dir)) {
         None => Ok(()),
-        Some((file, line)) => Err(PublishError::Secret { file, line }),
+        Some(NoCopy::Credential { file, line }) => Err(PublishError::Secret { file, line }),
+        Some(NoCopy::Unknown { file, why }) => Err(PublishError::Unseen { file, why }),
     }
 }
 

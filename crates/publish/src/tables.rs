@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_campaign::{BurstFigures, CampaignResult, CampaignRow, IntervalOf};
 use plimsoll_model::Estimate;
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::text::clean;
 use plimsoll_model::units::format_latency_ns;
 use plimsoll_report::number;
@@ -109,7 +110,7 @@ fn results(result: &CampaignResult) -> SiteTable {
         let mut remark = Vec::new();
         remark
             .extend(r.held_for_s.map(|s| format!("held for {}, as long as it was seen", number::seconds(s))));
-        remark.extend((r.to_go > 0).then(|| format!("{} runs to go", r.to_go)));
+        remark.extend((r.to_go > 0).then(|| format!("{} to go", counted(r.to_go, "run"))));
         remark.extend(
             r.wider_than_asked.map(|w| format!("interval {} wide, wider than asked", number::percent(w))),
         );
@@ -118,8 +119,7 @@ fn results(result: &CampaignResult) -> SiteTable {
         );
         remark.extend(match r.remarks.len() {
             0 => None,
-            1 => Some("1 run began without rest".to_owned()),
-            n => Some(format!("{n} runs began without rest")),
+            n => Some(format!("{} began without rest", counted(n, "run"))),
         });
         remark.extend((!r.tools.is_empty()).then(|| format!("measured by {}", r.tools.join(", "))));
         let cells = [
@@ -161,7 +161,11 @@ fn notes(result: &CampaignResult) -> Vec<String> {
         out.push("Difference to what is promised: of the op/s where op/s bind or are all that is promised, of the throughput where it binds; with the interval of what was measured.".into());
     }
     if result.to_go > 0 {
-        out.push(format!("{} runs are to go: figures may still change.", result.to_go));
+        out.push(format!(
+            "{} {} to go: figures may still change.",
+            counted(result.to_go, "run"),
+            are(result.to_go)
+        ));
     }
     out
 }
@@ -397,8 +401,8 @@ fn without_figures(result: &CampaignResult, runs: &[PublishedRun]) -> SiteTable 
         let what = match (missing(r), r.void.len()) {
             (Some(what), _) => what,
             (None, 0) if r.to_go == 0 => continue,
-            (None, 0) => format!("{} runs to go", r.to_go),
-            (None, n) => format!("{n} of {} runs void", n + r.runs.len()),
+            (None, 0) => format!("{} to go", counted(r.to_go, "run")),
+            (None, n) => format!("{n} of {} void", counted(n + r.runs.len(), "run")),
         };
         let words = r.void.iter().filter_map(|v| by_name.get(v.run.as_str())).flat_map(|run| &run.void);
         let words: BTreeSet<String> = words.map(|(code, why)| format!("{code}: {why}")).collect();

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_model::Estimate;
+use plimsoll_model::count::counted;
 use plimsoll_stats::words;
 use serde::{Deserialize, Serialize};
 
@@ -73,14 +74,14 @@ pub fn title(runs: &[RunReport], by: &[GroupKey]) -> String {
     let by = &tables::keys(by, runs)[..];
     let lines = || runs.iter().flat_map(|r| &r.summary.workloads);
     if lines().next().is_none() {
-        return format!("{} runs in which nothing was measured", runs.len());
+        return format!("{} in which nothing was measured", counted(runs.len(), "run"));
     }
     let ops = listed(lines().map(|w| w.op.as_str()));
     let sizes: BTreeSet<u64> = lines().filter(|w| tables::moves_bytes(w)).map(|w| w.size_bytes).collect();
     let of = if sizes.len() > 1 { format!("{ops} at {} sizes", sizes.len()) } else { ops };
     match by.get(compared(runs, by)) {
         Some(key @ GroupKey::Label(name)) => match &named(values(runs, key), name)[..] {
-            [] | [_] => format!("{} runs: {of}", runs.len()),
+            [] | [_] => format!("{}: {of}", counted(runs.len(), "run")),
             [most @ .., last] if most.len() < MOST_NAMED => {
                 let numbers = [most, std::slice::from_ref(last)].concat();
                 let bare = numbers.iter().all(|v| v.starts_with(|c: char| c.is_ascii_digit()));
@@ -89,7 +90,7 @@ pub fn title(runs: &[RunReport], by: &[GroupKey]) -> String {
             }
             all => format!("{} values of {name}: {of}", all.len()),
         },
-        _ => format!("{} runs: {of}", runs.len()),
+        _ => format!("{}: {of}", counted(runs.len(), "run")),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_control::{ControlStep, Controller};
 use plimsoll_judge::exit_code;
+use plimsoll_model::count::counted;
 use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Event, OpKind, Plan, RunSummary};
 use plimsoll_setup::{FindErrands, SetupError};
@@ -76,7 +77,8 @@ pub fn resume(path: &Path, options: &Options, mut events: impl FnMut(Event)) -> 
         let _held = run.journal()?;
         let came = kept::fetch_into(&run, recruit.as_ref(), &options.interrupt, true, &mut events);
         for a in came.inspect_err(as_it_was)? {
-            let text = format!("agent {}: {} slices of its own record, fetched", a.agent, a.slices);
+            let text =
+                format!("agent {}: {} of its own record, fetched", a.agent, counted(a.slices, "slice"));
             let missing =
                 if a.missing.is_empty() { String::new() } else { format!("; missing: {}", a.missing) };
             events(Event::Message(text + &missing));

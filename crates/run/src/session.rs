@@ -13,6 +13,7 @@ use plimsoll_crew::{Crew, StageOrder, key_names};
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_lower as lower;
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::plan::{ControllerSpec, FilesTarget, Stage, TargetSpec};
 use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
@@ -646,8 +647,9 @@ fn tell_delivered(came: &Result<Vec<kept::AgentCollected>, RunError>, events: &m
         Ok(all) => {
             for a in all {
                 let mut text = format!(
-                    "agent {}: {} slices of its own record came after it was lost",
-                    a.agent, a.slices
+                    "agent {}: {} of its own record came after it was lost",
+                    a.agent,
+                    counted(a.slices, "slice")
                 );
                 if !a.missing.is_empty() {
                     text.push_str(&format!("; still missing: {}", a.missing));
@@ -681,7 +683,11 @@ fn same_roll(environment: &Environment, crew: &dyn Crew) -> Result<(), RunError>
     }
     if has.is_empty() {
         return Err(RunError::input(
-            format!("the run is of {} agents of a fleet ({})", had.len(), list(had.iter().collect())),
+            format!(
+                "the run is of {} of a fleet ({})",
+                counted(had.len(), "agent"),
+                list(had.iter().collect())
+            ),
             "Continue it with --fleet",
         ));
     }
@@ -709,7 +715,11 @@ fn same_roll(environment: &Environment, crew: &dyn Crew) -> Result<(), RunError>
 fn are_so_many(plan: &Plan, there: usize) -> Result<(), RunError> {
     match plan.options.each {
         Some(agents) if agents as usize != there => Err(RunError::input(
-            format!("the plan was made for what {agents} agents do together (--each), and there are {there}"),
+            format!(
+                "the plan was made for what {} together (--each), and there {} {there}",
+                if agents == 1 { "1 agent does".into() } else { format!("{agents} agents do") },
+                are(there)
+            ),
             format!("Use so many (--fleet --agents {agents}), or remove options.each and what it multiplied"),
         )),
         _ => Ok(()),

@@ -10,6 +10,7 @@
 mod access;
 mod address;
 mod changes;
+mod families;
 mod feed;
 mod follow;
 mod list;
@@ -21,5 +22,6 @@ mod server;
 mod tls;
 
 pub use address::ListenAddress;
+pub use families::{METRIC_FAMILIES, MetricFamily};
 pub use now::LiveHints;
 pub use server::{LiveServer, ServeError, ServeOptions};

@@ -8,6 +8,8 @@ use plimsoll_model::text::clean;
 use plimsoll_model::{Histogram, Outcome, RunSummary};
 use plimsoll_store::{Mark, RunData, Totals};
 
+use crate::families::{self, MetricFamily};
+
 /// Bounds of the buckets, nanoseconds: 1, 2 and 5 of each power of ten from 10 us to 100 s.
 const BOUNDS_NS: [u64; 22] = [
     10_000,
@@ -155,7 +157,8 @@ fn in_flight(data: &RunData) -> Option<f64> {
 pub fn text(runs: &[RunMetrics]) -> String {
     let mut out = String::new();
     let run = |r: &RunMetrics| vec![("run", r.id.clone())];
-    let mut family = |name: &str, kind: &str, help: &str, samples: Vec<(String, Labels, f64)>| {
+    let mut family = |of: &MetricFamily, samples: Vec<(String, Labels, f64)>| {
+        let MetricFamily { name, kind, help, .. } = of;
         if samples.is_empty() {
             return;
         }
@@ -167,16 +170,9 @@ pub fn text(runs: &[RunMetrics]) -> String {
     let of = |f: &dyn Fn(&RunMetrics) -> Vec<(Labels, f64)>| -> Vec<(String, Labels, f64)> {
         runs.iter().flat_map(f).map(|(l, v)| (String::new(), l, v)).collect()
     };
+    family(&families::RUN_RUNNING, of(&|r| vec![(run(r), f64::from(u8::from(r.is_running)))]));
     family(
-        "plimsoll_run_running",
-        "gauge",
-        "1 while the run goes on, 0 when it has ended.",
-        of(&|r| vec![(run(r), f64::from(u8::from(r.is_running)))]),
-    );
-    family(
-        "plimsoll_ops_total",
-        "counter",
-        "Ops that ended, by outcome, since the first op of their stage.",
+        &families::OPS,
         of(&|r| {
             let each = r
                 .series
@@ -186,57 +182,33 @@ pub fn text(runs: &[RunMetrics]) -> String {
         }),
     );
     family(
-        "plimsoll_payload_bytes_total",
-        "counter",
-        "Payload of ops that ended well.",
+        &families::PAYLOAD,
         of(&|r| r.series.iter().filter_map(|s| Some((s.labels.clone(), s.bytes? as f64))).collect()),
     );
     family(
-        "plimsoll_response_seconds",
-        "histogram",
-        "Response time of ops that ended well, from the intended start.",
+        &families::RESPONSE,
         runs.iter().flat_map(|r| &r.series).flat_map(|s| buckets(&s.labels, &s.response)).collect(),
     );
+    family(&families::IN_FLIGHT, of(&|r| r.in_flight.map(|v| (run(r), v)).into_iter().collect()));
     family(
-        "plimsoll_in_flight",
-        "gauge",
-        "Ops in flight, mean of the last second on record.",
-        of(&|r| r.in_flight.map(|v| (run(r), v)).into_iter().collect()),
-    );
-    family(
-        "plimsoll_agent_ops_per_second",
-        "gauge",
-        "Rate of each agent so far, over the measured windows that it had a part in.",
+        &families::AGENT_RATE,
         of(&|r| r.agents.iter().map(|(a, v)| (with(&run(r), "agent", a), *v)).collect()),
     );
+    family(&families::AGENTS_LOST, of(&|r| r.lost.map(|n| (run(r), n as f64)).into_iter().collect()));
     family(
-        "plimsoll_agents_lost",
-        "gauge",
-        "Agents that were lost.",
-        of(&|r| r.lost.map(|n| (run(r), n as f64)).into_iter().collect()),
-    );
-    family(
-        "plimsoll_result_ops_per_second",
-        "gauge",
-        "Rate of the measured window (of a run that goes on: so far).",
+        &families::RESULT_RATE,
         of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.0))).collect()),
     );
     family(
-        "plimsoll_result_ops_per_second_low",
-        "gauge",
-        "Lower end of its 95 % interval.",
+        &families::RESULT_RATE_LOW,
         of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.1?))).collect()),
     );
     family(
-        "plimsoll_result_ops_per_second_high",
-        "gauge",
-        "Upper end of its 95 % interval.",
+        &families::RESULT_RATE_HIGH,
         of(&|r| r.lines.iter().filter_map(|l| Some((l.labels.clone(), l.ops_per_s?.2?))).collect()),
     );
     family(
-        "plimsoll_result_valid",
-        "gauge",
-        "1 where the figures may be used, 0 where they are void.",
+        &families::RESULT_VALID,
         of(&|r| r.lines.iter().map(|l| (l.labels.clone(), f64::from(u8::from(l.is_valid)))).collect()),
     );
     out
@@ -310,6 +282,28 @@ mod tests {
         let h = &m.series[0].response;
         assert!(h.upto.is_sorted());
         assert_eq!((h.upto[0], h.upto[7], h.upto[21], h.count), (1, 3, 3, 4));
+    }
+
+    /// The reference page is made of the list of families: it says what the document has.
+    #[test]
+    fn every_family_has_the_labels_that_it_lists() {
+        let mut all = metrics();
+        all.lines[0].ops_per_s = Some((798.2, Some(796.6), Some(799.8)));
+        let document = text(&[all]);
+        for f in families::METRIC_FAMILIES {
+            let own = |l: &&str| {
+                l.strip_prefix(f.name)
+                    .is_some_and(|rest| rest.starts_with('{') || rest.starts_with("_bucket{"))
+            };
+            // A test's line has the labels of a series, its stage among them.
+            let shown = document.lines().find(own).unwrap_or_else(|| panic!("{} is not given out", f.name));
+            for label in f.labels {
+                assert!(shown.contains(&format!("{label}=\"")), "{label}: {shown}");
+            }
+            assert!(document.contains(&format!("# TYPE {} {}\n", f.name, f.kind)), "{}", f.name);
+        }
+        let told = document.lines().filter(|l| l.starts_with("# TYPE ")).count();
+        assert_eq!(told, families::METRIC_FAMILIES.len());
     }
 
     #[test]

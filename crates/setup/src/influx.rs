@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use plimsoll_engine::admin::fetch_up_to;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use plimsoll_engine::admin::{check_tls, fetch_up_to};
 use plimsoll_model::plan::TlsSpec;
 use plimsoll_model::text::{keep_secret, said};
 use plimsoll_s3::credentials::WebRequest;
@@ -20,18 +22,66 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 /// Where InfluxDB's own tools look for a token.
 pub const INFLUX_TOKEN: &str = "INFLUX_TOKEN";
 
+/// Which of its write endpoints is spoken to. Each newer InfluxDB takes the older ones, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InfluxApi {
+    /// `/write?db=`
+    V1,
+    /// `/api/v2/write?bucket=`
+    V2,
+    /// `/api/v3/write_lp?db=`
+    V3,
+}
+
+impl InfluxApi {
+    /// By the path's end: a proxy may have put something before it.
+    fn of(path: &str) -> Option<Self> {
+        let path = path.trim_end_matches('/');
+        let forms = [("/api/v3/write_lp", Self::V3), ("/api/v2/write", Self::V2), ("/write", Self::V1)];
+        forms.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, api)| api)
+    }
+
+    /// Without it nothing says into what points are written.
+    fn needs(self) -> &'static str {
+        match self {
+            Self::V1 | Self::V3 => "db",
+            Self::V2 => "bucket",
+        }
+    }
+
+    /// How nanoseconds are called. Version 3 guesses from the digits where nothing is said.
+    fn precision(self) -> &'static str {
+        match self {
+            Self::V1 | Self::V2 => "ns",
+            Self::V3 => "nanosecond",
+        }
+    }
+
+    /// The head that carries a token. Of version 1, which has users and no tokens of its own, USER:PASSWORD as HTTP has them.
+    fn authorization(self, token: &str) -> String {
+        match self {
+            Self::V1 if token.contains(':') => format!("Basic {}", BASE64_STANDARD.encode(token)),
+            Self::V1 | Self::V2 => format!("Token {token}"),
+            Self::V3 => format!("Bearer {token}"),
+        }
+    }
+}
+
 /// An address to which points are posted.
 #[derive(Debug, Clone)]
 pub struct InfluxUrl {
     server: Endpoint,
     path: String,
+    api: InfluxApi,
 }
 
 impl InfluxUrl {
-    /// A whole address with path and query: `http://HOST:8086/write?db=DB` (InfluxDB 1) or
-    /// `http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET` (2 and 3). Keys in it are refused: it would stand in the run's own record.
+    /// A whole address with path and query: `http://HOST:8086/write?db=DB` (InfluxDB 1),
+    /// `http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET` (2) or `http://HOST:8181/api/v3/write_lp?db=DB` (3). Keys in it are refused: it
+    /// would stand in the run's own record.
     pub fn parse(url: &str) -> Result<Self, SetupError> {
-        let form = "http://HOST:8086/write?db=DB, or http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET";
+        let form = "http://HOST:8086/write?db=DB (InfluxDB 1), http://HOST:8086/api/v2/write?org=ORG&bucket=BUCKET (2) or \
+                    http://HOST:8181/api/v3/write_lp?db=DB (3)";
         let bad = |problem: &str| SetupError::input(format!("--influx: {problem}"), format!("Write {form}"));
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("that is no URL"))?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -56,17 +106,47 @@ impl InfluxUrl {
         {
             return Err(bad("the address says neither where points are written nor into what"));
         }
-        if query.split('&').any(|pair| pair.starts_with("precision=") && pair != "precision=ns") {
-            return Err(bad("times of points are nanoseconds (precision=ns)"));
+        let api = InfluxApi::of(path.split_once('?').map_or(path, |(p, _)| p))
+            .ok_or_else(|| bad("no InfluxDB writes points at that path"))?;
+        let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        if value(api.needs()).is_none_or(str::is_empty) {
+            return Err(bad(&format!(
+                "the address does not say into what points are written: {}=",
+                api.needs()
+            )));
+        }
+        let mut path = path.to_owned();
+        match value("precision") {
+            Some(given) if given != api.precision() => {
+                return Err(bad(&format!("times of points are nanoseconds (precision={})", api.precision())));
+            }
+            Some(_) => {}
+            None => path.push_str(&format!("&precision={}", api.precision())),
         }
         let server = Endpoint::parse(&format!("{scheme}://{authority}")).map_err(|e| bad(&e.to_string()))?;
-        Ok(Self { server, path: path.to_owned() })
+        Ok(Self { server, path, api })
+    }
+
+    /// Whether certificates can be verified by this file: said before anything is measured.
+    pub fn check_ca_file(&self, ca_file: &str) -> Result<(), SetupError> {
+        if !self.server.tls {
+            return Err(SetupError::input(
+                format!("--influx-ca-file: {} is asked without TLS", self.server),
+                "Write https:// in --influx, or leave --influx-ca-file out",
+            ));
+        }
+        check_tls(&trusting(Some(ca_file))).map_err(|why| {
+            SetupError::input(
+                format!("--influx-ca-file: {why}"),
+                "Name the PEM file of the authority that signed the server's certificate",
+            )
+        })
     }
 
     /// Posts lines of points, a batch after the other, and says how many there were. Stops at the first that is refused: those before it
     /// are written.
     pub fn post(&self, lines: &str, token: Option<&str>, ca_file: Option<&str>) -> Result<usize, SetupError> {
-        let tls = TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() };
+        let tls = trusting(ca_file);
         let points: Vec<&str> = lines.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
         let mut written = 0;
         for batch in points.chunks(BATCH_LINES) {
@@ -86,7 +166,7 @@ impl InfluxUrl {
             .with("content-type", "text/plain; charset=utf-8");
         if let Some(token) = token {
             keep_secret(token);
-            request = request.with("authorization", format!("Token {token}"));
+            request = request.with("authorization", self.api.authorization(token));
         }
         request.body = lines.join("\n") + "\n";
         let answer = fetch_up_to(&request, tls, MOST_ANSWER_BYTES).map_err(|t| said(&t.what))?;
@@ -95,6 +175,10 @@ impl InfluxUrl {
             status => Err(format!("HTTP {status}: {}", said(&String::from_utf8_lossy(&answer.body)))),
         }
     }
+}
+
+fn trusting(ca_file: Option<&str>) -> TlsSpec {
+    TlsSpec { ca_file: ca_file.map(str::to_owned), ..TlsSpec::default() }
 }
 
 #[cfg(test)]
@@ -106,6 +190,13 @@ mod tests {
         for good in ["http://h:8086/write?db=x", "https://h/api/v2/write?org=o&bucket=b&precision=ns"] {
             InfluxUrl::parse(good).unwrap();
         }
+        let path = |url: &str| InfluxUrl::parse(url).unwrap().path;
+        assert_eq!(path("http://h/api/v3/write_lp?db=x"), "/api/v3/write_lp?db=x&precision=nanosecond");
+        assert_eq!(path("http://h/proxy/write?db=x"), "/proxy/write?db=x&precision=ns");
+        assert_eq!(
+            path("http://h/api/v2/write?bucket=b&precision=ns"),
+            "/api/v2/write?bucket=b&precision=ns"
+        );
         for (bad, why) in [
             ("h:8086", "no URL"),
             ("http://h:8086", "neither where"),
@@ -113,10 +204,24 @@ mod tests {
             ("http://me:geheim@h/write?db=x", "do not belong"),
             ("http://h/write?db=x&u=me&p=geheim", "do not belong"),
             ("http://h/write?db=x&precision=s", "nanoseconds"),
+            ("http://h/api/v3/write_lp?db=x&precision=ns", "precision=nanosecond"),
+            ("http://h/api/v3/write_lp?bucket=x", "db="),
+            ("http://h/api/v2/write?db=x", "bucket="),
+            ("http://h/write?db=", "db="),
+            ("http://h/query?db=x", "no InfluxDB"),
             ("ftp://h/write?db=x", "--influx"),
         ] {
             let told = InfluxUrl::parse(bad).unwrap_err().to_string();
             assert!(told.contains(why) && !told.contains("geheim"), "{bad}: {told}");
         }
+    }
+
+    #[test]
+    fn each_version_is_told_who_writes_in_its_own_words() {
+        let of = |url: &str, token: &str| InfluxUrl::parse(url).unwrap().api.authorization(token);
+        assert_eq!(of("http://h/write?db=x", "me:pw"), "Basic bWU6cHc=");
+        assert_eq!(of("http://h/write?db=x", "abc"), "Token abc");
+        assert_eq!(of("http://h/api/v2/write?bucket=b", "abc"), "Token abc");
+        assert_eq!(of("http://h/api/v3/write_lp?db=x", "abc"), "Bearer abc");
     }
 }

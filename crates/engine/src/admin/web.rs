@@ -5,6 +5,12 @@ use plimsoll_model::plan::TlsSpec;
 use plimsoll_s3::credentials::{WEB_MOST_BYTES, WebAnswer, WebRequest, WebTrouble};
 
 use super::connection::Connection;
+use crate::target::s3::tls::client_config;
+
+/// Whether these settings can be used, before anybody is asked: why not, by file.
+pub fn check_tls(tls: &TlsSpec) -> Result<(), String> {
+    client_config(tls).map(drop)
+}
 
 /// Asks, and waits for the whole answer. `ca_file`: who is trusted for https, in place of the system's roots.
 pub fn fetch(request: &WebRequest, ca_file: Option<&str>) -> Result<WebAnswer, WebTrouble> {

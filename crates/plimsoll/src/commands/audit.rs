@@ -1,5 +1,6 @@
 //! `plimsoll audit`: what is inconsistent in a table that somebody else published.
 
+use plimsoll_model::count::counted;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -157,20 +158,16 @@ fn json(file: &Path, facts: &AuditFacts, report: &AuditReport) -> Result<String,
         .map_err(|e| Fault::bug(format!("the audit cannot be written: {e}")))
 }
 
-fn plural(n: usize, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
-}
-
 fn words(file: &Path, report: &AuditReport) -> String {
     let remarks = match report.remarks.len() {
         0 => "nothing to remark".to_owned(),
-        n => plural(n, "remark"),
+        n => counted(n, "remark"),
     };
     let mut out = format!(
         "{}: {}, {}: {remarks}\n",
         file.display(),
-        plural(report.tables, "table"),
-        plural(report.rows, "row")
+        counted(report.tables, "table"),
+        counted(report.rows, "row")
     );
     for r in &report.remarks {
         let line = r.line.map(|l| format!("line {l}: ")).unwrap_or_default();

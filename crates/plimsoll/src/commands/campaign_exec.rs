@@ -11,6 +11,7 @@ use plimsoll_campaign::{
     Campaigned, FileDifference, LedgerEntry, LedgerError, LedgerSink as _, ReadError, end_left_hook,
     forecast, note_shown, read_campaign, template, unseen_dangers,
 };
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::credentials::{shown_command, toml_without_credentials};
 use plimsoll_model::text::{LEFT_OUT, clean};
 
@@ -254,7 +255,9 @@ fn already(c: &Campaigned, file: &Path) -> Fault {
     let remedy = match c.state.to_go() {
         0 => "It is complete: `plimsoll campaign status` shows it. To measure it again, give it another name in the file.".to_owned(),
         n => format!(
-            "{n} runs are to go: plimsoll campaign resume {}. To begin anew, give it another name in the file.",
+            "{} {} to go: plimsoll campaign resume {}. To begin anew, give it another name in the file.",
+            counted(n, "run"),
+            are(n),
             file.display()
         ),
     };
@@ -320,8 +323,8 @@ pub(super) fn possible(c: &Campaigned) -> Result<(), Fault> {
     if let Some(cell) = lacking.first() {
         return Err(Fault::input(
             format!(
-                "budget: bytes and requests cannot be bounded, because nobody knows what a run of {} cells takes (the first: {})",
-                lacking.len(),
+                "budget: bytes and requests cannot be bounded, because nobody knows what a run of {} takes (the first: {})",
+                counted(lacking.len(), "cell"),
                 clean(&cell.key)
             ),
             "Write what the subject promises (promised = { ops_per_s = ..., bytes_per_s = ... }), give the workload a pacing, or bound the time instead.",
@@ -448,11 +451,15 @@ pub(super) fn ended(end: &CampaignEnd, result: &CampaignResult, path: &Path) -> 
     match end {
         CampaignEnd::Complete => {}
         CampaignEnd::Interrupted => {
-            let what = format!("interrupted: {} runs are to go", result.to_go);
+            let what = format!("interrupted: {} {} to go", counted(result.to_go, "run"), are(result.to_go));
             return fault(what, format!("Go on with: {again}"), Exit::Interrupted);
         }
         CampaignEnd::Budget(what) => {
-            let what = format!("the budget is used up ({what}); {} runs are to go", result.to_go);
+            let what = format!(
+                "the budget is used up ({what}); {} {} to go",
+                counted(result.to_go, "run"),
+                are(result.to_go)
+            );
             return fault(
                 what,
                 format!(

@@ -6,6 +6,7 @@ use plimsoll_campaign::{
     BurstFigures, CampaignResult, CampaignRow, IntervalOf, OURS, SeenFall, axes_of, pivot,
 };
 use plimsoll_model::Estimate;
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{format_latency_ns, significant};
 use plimsoll_publish::axis_table;
@@ -209,7 +210,11 @@ fn notes(result: &CampaignResult) -> Vec<String> {
         out.extend(of_row(r, result.until_wide).into_iter().map(|note| format!("{lead}: {note}")));
     }
     if result.to_go > 0 {
-        out.push(format!("{} runs are to go: figures may still change", result.to_go));
+        out.push(format!(
+            "{} {} to go: figures may still change",
+            counted(result.to_go, "run"),
+            are(result.to_go)
+        ));
     }
     for (cell, why) in &result.failed {
         out.push(format!("not measured: {}: {}", clean(cell), clean(why)));

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use plimsoll_campaign::forecast::{self, Forecast};
 use plimsoll_campaign::{CampaignCell, CampaignState, Campaigned, CellFigure, CellOrder, CellRun, line_name};
 use plimsoll_model::Estimate;
+use plimsoll_model::count::counted;
 use plimsoll_model::credentials::shown_command;
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::text::clean;
@@ -21,13 +22,13 @@ const SHOWN: usize = 40;
 /// What will be done: cells, repeats, order, what it takes, and what nobody takes from a file unseen.
 pub fn plan(c: &Campaigned) -> String {
     let measured: Vec<&CampaignCell> = c.cells.iter().filter(|cell| cell.target.is_some()).collect();
-    let mut out = format!("campaign {}: {} cells, ", c.file.name, measured.len());
+    let mut out = format!("campaign {}: {}, ", c.file.name, counted(measured.len(), "cell"));
     let r = c.file.repeat;
     let _ = match r.until_wide {
         Some(wide) => writeln!(
             out,
-            "each {} times or more, until {} is {} wide, at most {} times, {}",
-            r.at_least,
+            "each {} or more, until {} is {} wide, at most {}, {}",
+            counted(r.at_least, "time"),
             // That between instances takes more instances, and not more runs.
             if measured.iter().any(|cell| !cell.instance.is_empty()) {
                 "the interval over the runs of each instance"
@@ -35,7 +36,7 @@ pub fn plan(c: &Campaigned) -> String {
                 "the interval over its runs"
             },
             percent(wide),
-            r.at_most,
+            counted(r.at_most, "time"),
             order(c.file.order)
         ),
         None if r.at_least == 1 => writeln!(out, "each once, {}", order(c.file.order)),
@@ -52,7 +53,13 @@ pub fn plan(c: &Campaigned) -> String {
     }
     let brought = c.file.subjects.iter().filter(|s| s.is_brought());
     for s in brought {
-        let _ = writeln!(out, "  {}: {} runs that were brought along", clean(&s.name), s.runs.len());
+        let _ = writeln!(
+            out,
+            "  {}: {} that {} brought along",
+            clean(&s.name),
+            counted(s.runs.len(), "run"),
+            if s.runs.len() == 1 { "was" } else { "were" }
+        );
     }
     let dangers = c.file.dangers();
     if !dangers.is_empty() {
@@ -61,7 +68,7 @@ pub fn plan(c: &Campaigned) -> String {
             let _ = writeln!(out, "    {}", clean(&shown_command(d)));
         });
     }
-    let _ = writeln!(out, "  {} runs to go: {}", c.state.to_go(), takes(c));
+    let _ = writeln!(out, "  {} to go: {}", counted(c.state.to_go(), "run"), takes(c));
     out += &money::plan(c);
     if let Some(times) = c.file.times_of_day() {
         let due = c.next_due(Timestamp::now()).map_or(String::new(), |due| format!("; next {due}"));
@@ -220,7 +227,8 @@ pub fn percent(share: f64) -> String {
 /// How far it is, in a paragraph above the table.
 pub fn status(c: &Campaigned) -> String {
     let (state, to_go) = (&c.state, c.state.to_go());
-    let mut out = format!("campaign {}: {} runs done, {to_go} to go", c.file.name, state.done_runs());
+    let mut out =
+        format!("campaign {}: {} done, {to_go} to go", c.file.name, counted(state.done_runs(), "run"));
     let void = state.cells.iter().flat_map(|s| &s.runs).filter(|r| !r.answered).count();
     if void > 0 {
         let _ = write!(out, ", {void} of those done invalid");

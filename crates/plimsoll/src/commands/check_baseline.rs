@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_index::{IndexedRun, RunFilter};
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
     BlockOptions, BlockTarget, ControllerSpec, ExistingObjects, ObjectOptions, Pacing, Plan, RunOptions,
@@ -15,9 +16,9 @@ use plimsoll_report::number;
 use plimsoll_setup::block::{known_size, paths_of_job};
 use plimsoll_setup::objects::dataset_prefix;
 use plimsoll_store::RunDir;
-use plimsoll_store::rundir;
 
 use super::check::CheckCommand;
+use super::runs_filter::found;
 use crate::fault::Fault;
 use crate::{output, runs_dir};
 
@@ -381,15 +382,14 @@ fn no_line(id: &str, lines: &[WorkloadSummary], c: &CheckCommand) -> Fault {
     )
 }
 
-/// The newest run with a label that can be held against.
+/// The newest run with a label that can be held against. The index knows which have it: of thousands only that one is read.
 fn by_label(root: &Path, (name, value): (&str, &str), c: &CheckCommand) -> Result<Baseline, Fault> {
-    let runs = rundir::list(root)?;
+    let label = (name.to_owned(), value.to_owned());
+    let finished = |r: &&IndexedRun| r.answered.is_some();
+    let labelled = found(root, &RunFilter { labels: vec![label], ..RunFilter::default() })?;
     let mut why = None;
-    for entry in runs.iter().rev().filter(|r| r.labels.get(name).is_some_and(|v| v == value)) {
-        let dir = RunDir::open(&entry.path)?;
-        if entry.summary.is_none() {
-            continue;
-        }
+    for run in labelled.iter().rev().filter(finished) {
+        let dir = RunDir::open(&run.entry.path)?;
         match Baseline::of(&dir, c) {
             Ok(found) => return Ok(found),
             Err(e) => why = why.or(Some(e)),
@@ -404,8 +404,9 @@ fn by_label(root: &Path, (name, value): (&str, &str), c: &CheckCommand) -> Resul
             ..e
         });
     }
-    let mut known: Vec<String> = runs
+    let mut known: Vec<String> = found(root, &RunFilter::default())?
         .iter()
+        .map(|r| &r.entry)
         .flat_map(|r| r.labels.iter().filter(|(k, _)| !suite::is_own_label(&r.labels, k)))
         .map(|(k, v)| clean(&format!("{k}={v}")).into_owned())
         .collect();

@@ -5,7 +5,7 @@ use clap::{ArgMatches, Args, CommandFactory, Subcommand};
 use plimsoll_report::table::Table;
 
 use crate::cli::Cli;
-use crate::defaults::{self, FlagDefault};
+use crate::defaults::{self, ConfigKey, FlagDefault};
 use crate::fault::{Exit, Fault};
 use crate::output;
 
@@ -14,6 +14,8 @@ Examples:
   plimsoll config path
   plimsoll config show
   plimsoll config show object put --concurrency 8
+  plimsoll config keys
+  plimsoll config keys object put
 
 The file is $XDG_CONFIG_HOME/plimsoll/config.toml (~/.config/plimsoll/config.toml), or what PLIMSOLL_CONFIG names:
 
@@ -32,6 +34,8 @@ are refused, and so is what permits to destroy data. What the file gave to a run
 pub enum ConfigCommand {
     /// Show each default, or where each flag of a command has its value from
     Show(ShowConfigArgs),
+    /// List every key that may stand in the file, with the flag that it is a default of
+    Keys(ConfigKeysArgs),
     /// Print where the file is
     Path,
 }
@@ -46,7 +50,21 @@ pub struct ShowConfigArgs {
     pub words: Vec<String>,
 }
 
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  plimsoll config keys\n  plimsoll config keys object put")]
+pub struct ConfigKeysArgs {
+    /// Command whose table is meant, for example `object put` [default: every command, which is the table `defaults`]
+    #[arg(value_name = "COMMAND", num_args = 0..)]
+    pub words: Vec<String>,
+}
+
 pub fn config(c: &ConfigCommand) -> Result<Exit, Fault> {
+    if let ConfigCommand::Keys(k) = c {
+        let mut root = Cli::command();
+        root.build();
+        output::print(&of_keys(&k.words, &defaults::keys(&root, &k.words)?))?;
+        return Ok(Exit::Valid);
+    }
     let path = defaults::path().ok_or_else(|| {
         Fault::input(
             "there is no place for a file of defaults: HOME is not set",
@@ -64,6 +82,25 @@ pub fn config(c: &ConfigCommand) -> Result<Exit, Fault> {
     output::tell(format_args!("plimsoll: defaults of {}{there}", path.display()));
     output::print(&if show.words.is_empty() { of_file(&all) } else { of_command(&show.words, &all)? })?;
     Ok(Exit::Valid)
+}
+
+/// Commands that a row names; of more, how many.
+const COMMANDS_SHOWN: usize = 5;
+
+/// A table for a command says what each flag is, that for all which commands have it.
+fn of_keys(words: &[String], keys: &[ConfigKey]) -> String {
+    let place = if words.is_empty() { "[defaults]".to_owned() } else { format!("[{}]", words.join(".")) };
+    let last = if words.is_empty() { "commands" } else { "what it is" };
+    let mut table = Table::new(&format!("Keys of {place}"), 1, &["key", "flag", "value", last]);
+    for k in keys {
+        let commands = match k.commands.len().checked_sub(COMMANDS_SHOWN) {
+            None | Some(0) => k.commands.join(", "),
+            Some(more) => format!("{} and {more} more", k.commands[..COMMANDS_SHOWN].join(", ")),
+        };
+        let last = if words.is_empty() { commands } else { k.help.clone() };
+        table.push(vec![k.key.clone(), format!("--{}", k.key), k.value.clone(), last]);
+    }
+    table.plain(usize::MAX)
 }
 
 fn of_file(all: &[FlagDefault]) -> String {

@@ -1,6 +1,7 @@
 //! `fleet collect`: what agents kept of a run that lost them, or its conductor, reaches its record, and the run is judged.
 
 use plimsoll_fleet::FleetOptions;
+use plimsoll_model::count::counted;
 use plimsoll_model::text::clean;
 use plimsoll_run::{AgentCollected, Finished};
 
@@ -56,8 +57,10 @@ fn tell(id: &str, agents: &[AgentCollected]) {
             format!("missing: {}", clean(&a.missing))
         };
         output::tell(format_args!(
-            "plimsoll: agent {}: {} slices with {} ops came that the run did not have; {missing}",
-            a.agent, a.slices, a.ops
+            "plimsoll: agent {}: {} with {} came that the run did not have; {missing}",
+            a.agent,
+            counted(a.slices, "slice"),
+            counted(a.ops, "op")
         ));
     }
 }

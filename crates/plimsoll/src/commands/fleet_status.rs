@@ -8,6 +8,7 @@ use plimsoll_bus::keeper::{Home, OpenFleet, RollEntry, now_s};
 use plimsoll_bus::subjects::Subjects;
 use plimsoll_bus::token::{Trust, in_words};
 use plimsoll_fleet::{Present, clocks, roll_call};
+use plimsoll_model::count::{are, counted};
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{about_size, format_latency_ns};
 use plimsoll_model::{AgentClock, HostFacts};
@@ -72,19 +73,32 @@ fn wait_for(name: &str, wanted: usize, within: Duration) -> Result<Exit, Fault> 
         let listen = left.clamp(ANSWER, LISTEN);
         let here = roll_call(&bus, &subjects, listen, &|all| free(all) >= wanted)?;
         if free(&here) >= wanted {
-            output::tell(format_args!("plimsoll: {wanted} agents are there: {}", names(&here)));
+            output::tell(format_args!(
+                "plimsoll: {} {} there: {}",
+                counted(wanted, "agent"),
+                are(wanted),
+                names(&here)
+            ));
             return Ok(Exit::Valid);
         }
         if told.replace(here.len()) != Some(here.len()) {
-            output::tell(format_args!("plimsoll: {} of {wanted} agents are there", here.len()));
+            output::tell(format_args!(
+                "plimsoll: {} of {} {} there",
+                here.len(),
+                counted(wanted, "agent"),
+                are(here.len())
+            ));
         }
         if left.is_zero() || signals::was_asked_to_stop() {
             let foreign =
                 here.iter().find_map(Present::is_foreign).map_or(String::new(), |why| format!("; {why}"));
             return Err(Fault::input(
                 format!(
-                    "{wanted} agents are wanted, and {} are free, of: {}{foreign}",
+                    "{} {} wanted, and {} {} free, of: {}{foreign}",
+                    counted(wanted, "agent"),
+                    are(wanted),
                     free(&here),
+                    are(free(&here)),
                     names(&here)
                 ),
                 "See `plimsoll fleet status`, and what the agents say on their machines.",
@@ -173,9 +187,9 @@ fn as_text(home: &Home, fleet: &OpenFleet, members: &[Member]) -> String {
     let token = if left.is_zero() { "expired".to_owned() } else { format!("holds for {}", in_words(left)) };
     let here = members.iter().filter(|m| m.is_here()).count();
     let mut out = format!(
-        "fleet {}: {here} of {} agents connected; {}; token {token}\n",
+        "fleet {}: {here} of {} connected; {}; token {token}\n",
         fleet.name(),
-        members.len(),
+        counted(members.len(), "agent"),
         fleet.holder().map_or_else(|| unheld(members), |who| format!("in use by {who}")),
     );
     out.push_str(&fleet_detached::line(home));

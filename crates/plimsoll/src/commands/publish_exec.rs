@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use plimsoll_campaign::{CampaignFile, read_campaign};
+use plimsoll_model::count::counted;
 use plimsoll_model::text::{clean, keep_secret};
 use plimsoll_model::units::about_size;
 use plimsoll_publish::site::{self, SiteError, SiteFile};
@@ -116,19 +117,25 @@ fn told(c: &PublishCommand, p: &Publication, files: &[SiteFile]) -> String {
     let _ = writeln!(out, "  {}", p.answer.lead);
     let _ = writeln!(
         out,
-        "  {} pages (the largest {}), {} tables, {} charts{}",
-        pages.count(),
+        "  {} (the largest {}), {}, {}{}",
+        counted(pages.count(), "page"),
         about_size(largest as u64),
-        count("tables/", ".csv"),
-        if HAS_CHARTS { p.charts.count() } else { 0 },
+        counted(count("tables/", ".csv"), "table"),
+        counted(if HAS_CHARTS { p.charts.count() } else { 0 }, "chart"),
         match count("images/", "") {
             0 => String::new(),
-            n => format!(", {n} images"),
+            n => format!(", {}", counted(n, "image")),
         }
     );
     let (with, all) = p.answer.cells;
     let runs = if p.has_runs { "with their directories" } else { "by their hashes" };
-    let _ = writeln!(out, "  {all} cells, {} void or missing; {} runs, {runs}", all - with, p.runs.len());
+    let _ = writeln!(
+        out,
+        "  {}, {} void or missing; {}, {runs}",
+        counted(all, "cell"),
+        all - with,
+        counted(p.runs.len(), "run")
+    );
     let _ = match p.redacted.as_str() {
         "" => writeln!(
             out,

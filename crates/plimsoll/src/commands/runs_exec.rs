@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use plimsoll_model::Plan;
+use plimsoll_model::count::counted;
 use plimsoll_model::plan::Workload;
 use plimsoll_model::text::clean;
 use plimsoll_report::{GroupKey, Layout};
@@ -118,9 +119,9 @@ fn pack(a: &PackRunArgs) -> Result<Exit, Fault> {
         Ok(manifest) => {
             let bytes = open.metadata().map_or(0, |m| m.len());
             output::tell(format_args!(
-                "plimsoll: run {} with its {} files is packed in {} ({})",
+                "plimsoll: run {} with its {} is packed in {} ({})",
                 manifest.id,
-                manifest.files.len(),
+                counted(manifest.files.len(), "file"),
                 file.display(),
                 plimsoll_report::number::size(bytes)
             ));

@@ -1,5 +1,6 @@
 //! What a shell and a manual need of the command line: completions and man pages, made from the commands' own definitions.
 
+use plimsoll_model::count::counted;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory, ValueEnum};
@@ -78,7 +79,7 @@ pub fn man(c: &ManCommand) -> Result<Exit, Fault> {
     for (name, text) in &pages {
         out_file::write(&out.join(name), text.as_bytes())?;
     }
-    output::tell(format_args!("plimsoll: {} pages in {}", pages.len(), Path::new(out).display()));
+    output::tell(format_args!("plimsoll: {} in {}", counted(pages.len(), "page"), Path::new(out).display()));
     Ok(Exit::Valid)
 }
 

@@ -6,6 +6,7 @@ use clap::Command;
 use toml::{Table, Value};
 
 use super::WITHOUT;
+use super::keys::is_of_the_parser;
 use crate::fault::Fault;
 use crate::values;
 
@@ -61,6 +62,15 @@ pub fn read(file: &Path, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
         }
     };
     parsed(&text, root).map_err(|f| Fault { what: format!("{}: {}", file.display(), f.what), ..f })
+}
+
+/// Whether the table of a command, and a key in it, would be taken. `key`: with whether its flag takes no value.
+pub fn allowed(root: &Command, words: &[String], key: Option<(&str, bool)>) -> Result<(), Fault> {
+    let table = if words.is_empty() { FOR_ALL.to_owned() } else { words.join(".") };
+    let line = key.map_or(String::new(), |(key, is_switch)| {
+        format!("{key} = {}", if is_switch { "true" } else { "1" })
+    });
+    parsed(&format!("[{table}]\n{line}\n"), root).map(drop)
 }
 
 fn parsed(text: &str, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
@@ -156,7 +166,7 @@ fn flags(table: &Table, words: &[String], of: &Command, out: &mut Vec<FlagDefaul
 
 /// Whether a command, or one below it, has the flag, and whether that takes no value.
 fn known(command: &Command, flag: &str) -> Option<bool> {
-    let own = command.get_arguments().find(|a| a.get_long() == Some(flag));
+    let own = command.get_arguments().find(|a| a.get_long() == Some(flag) && !is_of_the_parser(a));
     own.map(|a| !a.get_action().takes_values()).or_else(|| {
         command.get_subcommands().filter(|c| !WITHOUT.contains(&c.get_name())).find_map(|c| known(c, flag))
     })
@@ -232,6 +242,7 @@ mod tests {
             ("[block]\ndestroy-data = \"/dev/sdz\"", "cannot be a default"),
             ("[defaults]\njson = true", "cannot be a default"),
             ("[target.s3]\ndata = \"/x\"", "takes no defaults"),
+            ("[defaults]\nhelp = true", "defaults.help: there is no flag"),
             ("[object.put]\nkeep = \"yes\"", "true or false"),
             ("[object.put]\nsize = true", "a text, a number"),
             ("[object.put]\nsize = ", "line 2"),

@@ -2,16 +2,19 @@
 
 mod apply;
 mod file;
+mod keys;
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{self, ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 
 pub use apply::{applied, best};
-pub use file::{FlagDefault, read};
+pub use file::{FlagDefault, allowed, read};
+pub use keys::{ConfigKey, keys};
 
 use crate::fault::Fault;
 
@@ -35,6 +38,23 @@ fn path_by(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
+/// A file that PLIMSOLL_CONFIG names has to be there: nobody names one that he can do without, and a name with a slip in it would measure with
+/// other values and say nothing.
+pub fn named_and_missing(file: &Path) -> Result<(), Fault> {
+    let is_named = std::env::var_os(VARIABLE).is_some_and(|v| !v.is_empty());
+    match std::fs::metadata(file) {
+        Err(e) if is_named && matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(Fault::input(
+                format!("{VARIABLE} names {}, and there is no such file", file.display()),
+                format!(
+                    "Correct {VARIABLE}, or unset it for the usual place (`plimsoll config path`); {VARIABLE}=/dev/null is no defaults."
+                ),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the file gave to the command that is carried out, as it would be typed.
 static USED: OnceLock<Vec<String>> = OnceLock::new();
 
@@ -43,7 +63,10 @@ pub fn of_process(words: &[String], root: &Command) -> Result<Vec<FlagDefault>, 
     let takes_none =
         words.iter().skip(1).find(|w| !w.starts_with('-')).is_some_and(|w| WITHOUT.contains(&w.as_str()));
     match path().filter(|_| !takes_none) {
-        Some(file) => read(&file, root),
+        Some(file) => {
+            named_and_missing(&file)?;
+            read(&file, root)
+        }
         None => Ok(Vec::new()),
     }
 }
@@ -73,7 +96,7 @@ fn used(mut command: &Command, mut matches: &ArgMatches, all: &[FlagDefault]) ->
 
 /// A value of the file that its flag does not take, in place of the parser's words, which know of no file.
 pub fn explained(e: &clap::Error, words: &[String], all: &[FlagDefault]) -> Option<Fault> {
-    if !matches!(e.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
+    if !matches!(e.kind(), error::ErrorKind::InvalidValue | error::ErrorKind::ValueValidation) {
         return None;
     }
     let Some(ContextValue::String(arg)) = e.get(ContextKind::InvalidArg) else { return None };

@@ -2,6 +2,7 @@
 //! ended with the fleet. Each is noted as it starts, and its note goes when it has ended. Hosts are worked on a few at a time; one that
 //! fails is named with ssh's own words.
 
+use plimsoll_model::count::counted;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -189,11 +190,15 @@ pub fn launch(home: &Home, token: &Token, wish: &SshWish<'_>) -> Result<(), Faul
     }
     if came == 0 {
         return Err(Fault::input(
-            format!("no agent came up on any of {} hosts: {}", all.len(), failed.first().map_or("", |f| f)),
+            format!(
+                "no agent came up on any of {}: {}",
+                counted(all.len(), "host"),
+                failed.first().map_or("", |f| f)
+            ),
             "Try `ssh -o BatchMode=yes HOST true`: it has to work without a question.",
         ));
     }
-    output::tell(format_args!("plimsoll: agents are up on {came} of {} hosts", all.len()));
+    output::tell(format_args!("plimsoll: agents are up on {came} of {}", counted(all.len(), "host")));
     Ok(())
 }
 
@@ -237,9 +242,9 @@ pub fn end(home: &Home, text: &str) -> Result<usize, Fault> {
     let left: Vec<Started> =
         started.into_iter().zip(outcomes).filter(|(_, o)| o.is_err()).map(|(s, _)| s).collect();
     output::tell(format_args!(
-        "plimsoll: agents on {} of {} hosts have ended",
+        "plimsoll: agents on {} of {} have ended",
         hosts.len() - left.len(),
-        hosts.len()
+        counted(hosts.len(), "host")
     ));
     let left = Launched { started: left };
     if left.started.is_empty() {
