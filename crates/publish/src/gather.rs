@@ -247,7 +247,7 @@ fn mean(points: &[Option<f64>]) -> Option<f64> {
 pub fn credential_in(dir: &Path) -> Option<(PathBuf, usize)> {
     let texts = files_of(dir).ok()?.into_iter().filter(|(_, name)| !name.ends_with(".zst"));
     texts.map(|(path, _)| path).find_map(|path| {
-        let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
+        let text = unescaped(&String::from_utf8_lossy(&fs::read(&path).ok()?));
         let clean = without_credentials(&text);
         if clean == text {
             return None;
@@ -255,6 +255,34 @@ pub fn credential_in(dir: &Path) -> Option<(PathBuf, usize)> {
         let at = clean.bytes().zip(text.bytes()).take_while(|(new, old)| new == old).count();
         Some((path, 1 + text.bytes().take(at).filter(|b| *b == b'\n').count()))
     })
+}
+
+/// Letters that JSON and TOML may write as escapes (`\u0070`, `\U00000070`, `\/`), as themselves: a name is no other one for that. What holds
+/// a document together stays as it is, and so do its lines.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let digits = |n: usize| escape.get(2..2 + n).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let (code, length) = match escape.as_bytes().get(1) {
+            Some(b'u') => (digits(4), 6),
+            Some(b'U') => (digits(8), 10),
+            Some(b'/') => (Some(u32::from(b'/')), 2),
+            _ => (None, 2),
+        };
+        let letter = code.and_then(char::from_u32).filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
+        let length = if letter.is_some() { length } else { 2.min(escape.len()) };
+        // Behind a backslash stands a letter that may have several bytes.
+        let length = (length..=escape.len()).find(|n| escape.is_char_boundary(*n)).unwrap_or(escape.len());
+        match letter {
+            Some(letter) => out.push(letter),
+            None => out.push_str(&escape[..length]),
+        }
+        rest = &escape[length..];
+    }
+    out + rest
 }
 
 /// Deeper than a run directory ever is.
@@ -327,6 +355,25 @@ mod tests {
         let mut runs = [of("from-a/run"), of("from-b/run"), of("from-b/run-2"), PublishedRun::unread("gone")];
         name_copies(&mut runs);
         assert_eq!(runs.map(|r| r.copied_as), ["run", "run-2", "run-2-2", ""]);
+    }
+
+    #[test]
+    fn a_secret_in_escapes_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("env.json");
+        for (line, secret) in [
+            (r#"  "pass\u0077ord": "geheim123","#, true),
+            (r#"  "label": {"\u0074oken": "geheim123"}"#, true),
+            (r#"  "endpoint": "http:\/\/me:geheim123@h""#, true),
+            (r#"  "cmd": "mc alias set a http:\/\/h KEYKEY Sup3rSecret""#, true),
+            (r#"  "note": "caf\u00e9 \u0022x\u0022 \\ \n \u00","#, false),
+            ("  \"a\": \"\\\u{e9}\", \"b\": \"\\", false),
+        ] {
+            fs::write(&file, format!("{{\n{line}\n}}\n")).unwrap();
+            let found = credential_in(dir.path()).map(|(_, line)| line);
+            assert_eq!(found, secret.then_some(2), "{line}");
+        }
+        assert_eq!(unescaped(r#"a\u0070\/\n\u0022\ud83d\"#), r#"ap/\n\u0022\ud83d\"#);
     }
 
     #[test]
