@@ -23,7 +23,7 @@ dist:
 	@scripts/web.sh build
 	@scripts/dist.sh
 
-# Debian packages of this machine's architecture: target/package/plimsoll_VERSION_ARCH.deb, and its symbols beside it.
+# Of this machine's architecture, in target/package: plimsoll_VERSION_ARCH.deb, its symbols beside it, and a container image (.oci.tar).
 package: web
 	@scripts/package.sh
 

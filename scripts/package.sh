@@ -1,14 +1,14 @@
 #!/bin/bash
-# package.sh: Debian packages under target/package: plimsoll_VERSION_ARCH.deb with the stripped binary, man pages and completions, and
-# plimsoll-dbgsym_VERSION_ARCH.deb with its symbols. PLIMSOLL_BIN: a binary that was built before, with or without symbols (default: one is built).
+# package.sh: under target/package the Debian packages plimsoll_VERSION_ARCH.deb with the stripped binary, man pages and completions, and
+# plimsoll-dbgsym_VERSION_ARCH.deb with its symbols; and plimsoll_VERSION_ARCH.oci.tar, a container image with the same binary (image.py). PLIMSOLL_BIN: a binary that was built before, with or without symbols (default: one is built).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 OUT=${PLIMSOLL_PACKAGES:-target/package}
 say() { echo "package: $*" >&2; }
 die() { say "$*"; exit 2; }
-for tool in dpkg-deb objcopy objdump strip; do
-  command -v "$tool" >/dev/null || die "$tool is missing: apt-get install dpkg binutils"
+for tool in dpkg-deb objcopy objdump strip python3; do
+  command -v "$tool" >/dev/null || die "$tool is missing: apt-get install dpkg binutils python3"
 done
 
 VERSION=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -87,3 +87,4 @@ for pair in "root plimsoll" "symbols plimsoll-dbgsym"; do
   mv "$work/$name.deb" "$OUT/${name}_${VERSION}_$ARCH.deb"
   say "$OUT/${name}_${VERSION}_$ARCH.deb ($(du -k "$OUT/${name}_${VERSION}_$ARCH.deb" | cut -f1) KiB)"
 done
+scripts/image.py "$bin" "$OUT/plimsoll_${VERSION}_$ARCH.oci.tar" --version "$VERSION"
