@@ -18,7 +18,7 @@ rm -f "$log"
 if [ -f test/browser.test.mjs ]; then
   code=0
   # One after the other: the second makes the reports that it and the third open.
-  out=$(node --test --test-concurrency=1 --test-reporter=tap test/drawn.test.mjs test/browser.test.mjs test/live.test.mjs 2>&1) || code=$?
+  out=$(node --test --test-concurrency=1 --test-reporter=tap test/drawn.test.mjs test/browser.test.mjs test/live.test.mjs test/history.test.mjs 2>&1) || code=$?
   p=$(printf '%s\n' "$out" | sed -n 's/^# pass //p'); f=$(printf '%s\n' "$out" | sed -n 's/^# fail //p')
   passed=$((passed + ${p:-0})); failed=$((failed + ${f:-1}))
   # What failed and why stands in the middle of it.

@@ -1,18 +1,21 @@
 import { defineConfig } from "vitest/config";
 
-// One script and one stylesheet; scripts/inline.mjs then puts both into the page. Two pages, each built alone, so that none carries what
-// only the other needs: the report, and with `--mode publication` the first page of a publication.
+// One script and one stylesheet; scripts/inline.mjs then puts both into the page. Three pages, each built alone, so that none carries what
+// only another needs: the report, with `--mode publication` the first page of a publication, with `--mode history` that of `plimsoll serve`.
+const PAGES = new Set(["publication", "history"]);
+const pageOf = (mode: string): string => (PAGES.has(mode) ? mode : "report");
+
 export default defineConfig(({ mode }) => ({
   base: "./",
   build: {
-    emptyOutDir: mode !== "publication",
+    emptyOutDir: !PAGES.has(mode),
     target: "es2022",
     modulePreload: false,
     cssCodeSplit: false,
     assetsInlineLimit: 0,
     reportCompressedSize: false,
     rollupOptions: {
-      input: mode === "publication" ? "publication.html" : "report.html",
+      input: `${pageOf(mode)}.html`,
       output: { entryFileNames: "page.js", assetFileNames: "page[extname]" },
     },
   },

@@ -400,7 +400,7 @@ def background(runs):
 
     def call(*args, server=None, env=None):
         base = server.env() if server else dict(os.environ)
-        base |= {"PLIMSOLL_RUNS": str(runs), "COLUMNS": "100"} | (env or {})
+        base |= {"PLIMSOLL_RUNS": str(runs), "COLUMNS": "100", "XDG_CACHE_HOME": str(runs.parent / "cache")} | (env or {})
         process = subprocess.Popen(
             [str(BIN), *map(str, args)], env=base, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -216,7 +216,7 @@ def test_a_server_killed_and_restarted_in_mid_run(background, own_minio):
     server = own_minio
     b = new_bucket(server)
     run = background("object", "put", *b.flags(), "--duration", "12s", *PUT_FOR, server=server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
+    wait_until(lambda: b.holds(20), what="objects")
     os.kill(server.pid, signal.SIGKILL)
     time.sleep(1)
     restart(server)
@@ -234,7 +234,7 @@ def a_run_whose_server_went_away(background, server):
     """Its bucket, the run, which waits to clean up, and a reader of what it says next."""
     b = new_bucket(server)
     run = background("object", "put", *b.flags(), "--duration", "4s", *PUT_FOR, server=server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
+    wait_until(lambda: b.holds(20), what="objects")
     os.kill(server.pid, signal.SIGKILL)
     says = reader(run.stderr)
     says("cleanup is delayed")
@@ -266,7 +266,7 @@ def test_ctrl_c_stops_writes_the_result_and_cleans_up(background, minio_bucket, 
     b = minio_bucket
     run = background("object", "put", *b.flags(), "--size", "4KiB", "--duration", "60s", "--warmup", "0s", "--json",
                      server=b.server)
-    wait_until(lambda: len(b.keys()) > 50, what="objects")
+    wait_until(lambda: b.holds(50), what="objects")
     time.sleep(1)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
@@ -281,7 +281,7 @@ def test_kill_9_leaves_a_readable_run_and_cleanup_restores_the_bucket(background
     b.client.put_object(Bucket=b.name, Key="before", Body=b"was here")
     run = background("object", "mixed", *b.flags(), "--mix", "put=3,get=1,multipart=1", "--size", "6MiB",
                      "--part-size", "5MiB", "--objects", "5", "--duration", "60s", "--warmup", "0s", server=b.server)
-    wait_until(lambda: len(b.keys()) > 15, what="objects")
+    wait_until(lambda: b.holds(15), what="objects")
     time.sleep(2)
     run.kill()
     run.wait()
@@ -306,7 +306,7 @@ def test_kill_9_of_the_embedded_server_leaves_no_torn_object(background, plimsol
     b = new_bucket(server)
     run = background("object", "put", *b.flags(), "--size", "100KB..3MB", "--signing", "full", "--concurrency", "16",
                      "--warmup", "0s", "--duration", "60s", server=server)
-    wait_until(lambda: len(b.keys()) > 40, what="objects")
+    wait_until(lambda: b.holds(40), what="objects")
     process.kill()
     process.wait()
     run.kill()

@@ -29,7 +29,7 @@ def test_a_server_that_hangs_is_told_with_times_and_rates(own_server, background
     b = new_bucket(own_server)
     run = background("object", "put", *b.flags(), *PUT, "--duration", "14s", "--mark-at", "2s=cache flushed", "--json",
                      server=own_server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
+    wait_until(lambda: b.holds(20), what="objects")
     time.sleep(4)
     os.kill(own_server.pid, signal.SIGSTOP)
     stopped = time.monotonic()
@@ -80,7 +80,7 @@ def with_a_stop(server, background, who, load, stop_s):
     b = new_bucket(server)
     run = background("object", "put", *b.flags(), "--size", "4KiB", "--concurrency", "4", "--warmup", "0s", "--duration", load,
                      "--json", server=server)
-    wait_until(lambda: len(b.keys()) > 20, what="objects")
+    wait_until(lambda: b.holds(20), what="objects")
     time.sleep(3)
     os.kill(who(run), signal.SIGSTOP)
     time.sleep(stop_s)

@@ -47,7 +47,7 @@ def test_a_stopped_server_is_waited_for_with_a_word_and_not_twice(background, pl
     b = new_bucket(Server("embedded", facts["endpoint"], "k", "s" * 16))
     try:
         run = background("object", "put", *b.flags(), "--size", "4KiB", "--duration", "60s", "--warmup", "0s", server=b.server)
-        wait_until(lambda: len(b.keys()) > 50, what="objects")
+        wait_until(lambda: b.holds(50), what="objects")
         time.sleep(1)
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(0.5)

@@ -32,7 +32,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("report", &["model", "stats", "store"]),
     ("index", &["model", "report", "store"]),
     ("publish", &["campaign", "model", "report", "store"]),
-    ("serve", &["judge", "model", "report", "store"]),
+    ("serve", &["index", "judge", "model", "report", "stats", "store"]),
     ("audit", &["model"]),
     ("target", &[]),
     ("cluster", &["model", "setup", "store", "target"]),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_store::net;
 use serde::{Deserialize, Serialize};
 
 use crate::PlimError;
@@ -80,9 +81,15 @@ pub(crate) fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_default).collect()
 }
 
-/// A plain name that is no hidden one: it goes beside other runs.
+/// A plain name that is no hidden one, for it goes beside other runs; and none that a command would take for something else: an option,
+/// the last run, a packed run's file, network tests.
 pub(crate) fn is_id(id: &str) -> bool {
-    is_plain(id) && id.len() <= 100
+    is_plain(id)
+        && id.len() <= 100
+        && id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !matches!(id, "last" | "net")
+        && !id.ends_with(".plim")
+        && !net::is_name(id)
 }
 
 fn is_plain(name: &str) -> bool {

@@ -15,9 +15,9 @@ use crate::{PlimError, unpack};
 /// zstd's default: what is large in a run is compressed already.
 const LEVEL: i32 = 3;
 
-/// Writes the run into `out`, and says what was written. Refused while the run is going on, and where its raw data is not what was sealed:
+/// Writes the run into `out`, and says what was written; ends with an error as soon as `stop` says so. Refused while the run is going on, and where its raw data is not what was sealed:
 /// nobody is to be handed that as a record. A run that was killed is packed as far as it was recorded.
-pub fn pack(run: &RunDir, out: impl Write) -> Result<PlimManifest, PlimError> {
+pub fn pack(run: &RunDir, out: impl Write, stop: &dyn Fn() -> bool) -> Result<PlimManifest, PlimError> {
     let id = run.id();
     if !manifest::is_id(&id) {
         return Err(PlimError::new(
@@ -41,14 +41,17 @@ pub fn pack(run: &RunDir, out: impl Write) -> Result<PlimManifest, PlimError> {
         ));
     }
     let files = names(run.path())?;
-    let hashed = |name: &String| Ok((name.clone(), hashed(&mut opened(&run.path().join(name))?, name)?));
+    let hashed = |name: &String| {
+        let from = Stoppable { from: opened(&run.path().join(name))?, stop };
+        Ok((name.clone(), hashed(from, name)?))
+    };
     let manifest = PlimManifest {
         format: PLIM_FORMAT.into(),
         id,
         files: files.iter().map(hashed).collect::<Result<BTreeMap<_, _>, PlimError>>()?,
     };
     manifest.check(unpack::MOST_BYTES)?;
-    written(run.path(), &manifest, out).map_err(|e| PlimError::io("write the packed run", &e))?;
+    written(run.path(), &manifest, out, stop).map_err(|e| PlimError::io("write the packed run", &e))?;
     Ok(manifest)
 }
 
@@ -84,19 +87,19 @@ fn opened(path: &Path) -> Result<File, PlimError> {
     Ok(file)
 }
 
-fn hashed(file: &mut File, name: &str) -> Result<PackedFile, PlimError> {
+fn hashed(file: impl Read, name: &str) -> Result<PackedFile, PlimError> {
     let mut hash = HashingReader::new(file);
     io::copy(&mut hash, &mut io::sink()).map_err(|e| PlimError::io(&format!("read {name}"), &e))?;
     Ok(hash.finish())
 }
 
-fn written(dir: &Path, manifest: &PlimManifest, out: impl Write) -> io::Result<()> {
+fn written(dir: &Path, manifest: &PlimManifest, out: impl Write, stop: &dyn Fn() -> bool) -> io::Result<()> {
     let mut tar = tar::Builder::new(zstd::Encoder::new(out, LEVEL)?);
     let text = serde_json::to_vec_pretty(manifest).map_err(io::Error::other)?;
     tar.append(&header(manifest, MANIFEST, text.len() as u64)?, &text[..])?;
     for (name, file) in &manifest.files {
         let open = opened(&dir.join(name)).map_err(|e| io::Error::other(e.problem))?;
-        let mut read = HashingReader::new(open.take(file.bytes));
+        let mut read = HashingReader::new(Stoppable { from: open.take(file.bytes), stop });
         tar.append(&header(manifest, name, file.bytes)?, &mut read)?;
         if read.finish() != *file {
             return Err(io::Error::other(format!("{name} changed while it was packed")));
@@ -114,6 +117,21 @@ fn header(manifest: &PlimManifest, name: &str, bytes: u64) -> io::Result<Header>
     header.set_mode(0o644);
     header.set_cksum();
     Ok(header)
+}
+
+/// Reads until somebody wants no more.
+pub(crate) struct Stoppable<'a, R> {
+    pub from: R,
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if (self.stop)() {
+            return Err(io::Error::other("stopped"));
+        }
+        self.from.read(buf)
+    }
 }
 
 /// Hashes and counts what is read through it.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use tar::{Archive, EntryType};
 
 use crate::PlimError;
 use crate::manifest::{self, MANIFEST, MOST_MANIFEST_BYTES, PLIM_FORMAT, PlimManifest, STREAMS};
-use crate::pack::HashingReader;
+use crate::pack::{HashingReader, Stoppable};
 use crate::staging::Staging;
 
 /// A run larger than this is not unpacked: a day of slices of a thousand agents has less.
@@ -40,25 +41,32 @@ pub struct Unpacked {
 pub fn is_plim(path: &Path) -> bool {
     let mut head = [0; 4];
     path.extension().is_some_and(|e| e == "plim")
-        && File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok()
+        && opened(path).and_then(|mut f| f.read_exact(&mut head)).is_ok()
         && head == 0xfd2f_b528u32.to_le_bytes()
 }
 
+/// A regular file; a pipe, which somebody may never write to, is not waited for.
+fn opened(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok(file)
+}
+
 /// Unpacks `file` into a new directory under `root`, which is named by the run's id. Nothing that is there is overwritten, and where anything
-/// is wrong with the file nothing is left.
-pub fn unpack(file: &Path, root: &Path) -> Result<Unpacked, PlimError> {
+/// is wrong with the file, or `stop` says so meanwhile, nothing is left.
+pub fn unpack(file: &Path, root: &Path, stop: &dyn Fn() -> bool) -> Result<Unpacked, PlimError> {
     let told = |e: io::Error| {
         PlimError::new(format!("it cannot be read: {e}"), "Check the path and its permissions")
     };
-    let open = File::open(file).map_err(told)?;
+    let open = opened(file).map_err(told)?;
     let meta = open.metadata().map_err(told)?;
-    if !meta.is_file() {
-        return Err(told(io::Error::other("it is not a regular file")));
-    }
     let most = meta.len().saturating_mul(MOST_GROWTH).clamp(SMALL_BYTES, MOST_BYTES);
     std::fs::create_dir_all(root).map_err(|e| PlimError::io(&format!("make {}", root.display()), &e))?;
     let staging = Staging::begin(root)?;
-    let manifest = read_plim(open, most, |manifest| {
+    let manifest = read_plim(Stoppable { from: open, stop }, most, |manifest| {
         let place = root.join(&manifest.id);
         if place.symlink_metadata().is_ok() {
             return Err(already(&place));

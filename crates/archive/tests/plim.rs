@@ -43,7 +43,7 @@ fn run_in(root: &Path) -> RunDir {
 
 fn packed(run: &RunDir) -> Vec<u8> {
     let mut bytes = Vec::new();
-    pack(run, &mut bytes).unwrap();
+    pack(run, &mut bytes, &|| false).unwrap();
     bytes
 }
 
@@ -57,7 +57,7 @@ fn place(bytes: &[u8]) -> (tempfile::TempDir, PathBuf, PathBuf) {
 
 fn refused(bytes: &[u8]) -> String {
     let (_dir, file, root) = place(bytes);
-    let told = unpack(&file, &root).unwrap_err();
+    let told = unpack(&file, &root, &|| false).unwrap_err();
     let left = fs::read_dir(&root).map_or(0, Iterator::count);
     assert_eq!(left, 0, "something is left: {told}");
     assert!(!told.remedy.is_empty());
@@ -87,7 +87,7 @@ fn made(entries: &[Entry<'_>]) -> Vec<u8> {
 
 /// The manifest of a run, as JSON that can be changed.
 fn manifest_of(run: &RunDir) -> serde_json::Value {
-    let manifest: PlimManifest = pack(run, std::io::sink()).unwrap();
+    let manifest: PlimManifest = pack(run, std::io::sink(), &|| false).unwrap();
     serde_json::to_value(manifest).unwrap()
 }
 
@@ -102,7 +102,7 @@ fn a_run_comes_out_as_it_went_in() {
     let bytes = packed(&run);
     assert_eq!(bytes, packed(&run), "two packs of one run are the same");
     let (_dir, file, root) = place(&bytes);
-    let unpacked = unpack(&file, &root).unwrap();
+    let unpacked = unpack(&file, &root, &|| false).unwrap();
     assert_eq!(unpacked.run.id(), run.id());
     for name in unpacked.manifest.files.keys() {
         assert_eq!(
@@ -122,9 +122,9 @@ fn what_is_there_is_never_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let run = run_in(home.path());
     let (_dir, file, root) = place(&packed(&run));
-    unpack(&file, &root).unwrap();
+    unpack(&file, &root, &|| false).unwrap();
     fs::write(root.join(run.id()).join("plan.toml"), "changed by hand").unwrap();
-    assert!(unpack(&file, &root).unwrap_err().problem.contains("is there already"));
+    assert!(unpack(&file, &root, &|| false).unwrap_err().problem.contains("is there already"));
     assert_eq!(fs::read_to_string(root.join(run.id()).join("plan.toml")).unwrap(), "changed by hand");
     // A file, an empty directory or a link of that name is something, too.
     let makers: [fn(&Path) -> std::io::Result<()>; 3] =
@@ -133,7 +133,7 @@ fn what_is_there_is_never_overwritten() {
         let (_dir, file, root) = place(&packed(&run));
         fs::create_dir(&root).unwrap();
         make(&root.join(run.id())).unwrap();
-        assert!(unpack(&file, &root).unwrap_err().problem.contains("is there already"));
+        assert!(unpack(&file, &root, &|| false).unwrap_err().problem.contains("is there already"));
         assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
     }
 }
@@ -163,7 +163,8 @@ fn names_that_leave_the_directory_and_what_is_no_file_are_refused() {
             "{evil}"
         );
     }
-    for evil in ["../x", "", ".hidden", "a/b", &"x".repeat(120)] {
+    let options = ["--help", "-", "_x", "last", "net", "net-20261122-053127-0000", "x.plim"];
+    for evil in ["../x", "", ".hidden", "a/b", &"x".repeat(120)].into_iter().chain(options) {
         let mut manifest = sound.clone();
         manifest["id"] = evil.into();
         let first = format!("{evil:.80}/plim.json");
@@ -274,11 +275,11 @@ fn the_runs_own_seal_is_checked_too() {
 fn only_a_record_that_nobody_changed_is_packed() {
     let home = tempfile::tempdir().unwrap();
     let run = run_in(home.path());
-    let told = |run: &RunDir| pack(run, std::io::sink()).unwrap_err().problem;
+    let told = |run: &RunDir| pack(run, std::io::sink(), &|| false).unwrap_err().problem;
     let held = run.journal().unwrap();
     assert!(told(&run).contains("still in progress"));
     drop(held);
-    pack(&run, std::io::sink()).unwrap();
+    pack(&run, std::io::sink(), &|| false).unwrap();
     let env = run.path().join("env.json");
     let text = fs::read_to_string(&env).unwrap();
     fs::write(&env, text.replace("08:00:00", "09:00:00")).unwrap();
@@ -296,8 +297,41 @@ fn a_killed_run_is_packed_as_far_as_it_was_recorded() {
     let run = run_in(home.path());
     run.unseal().unwrap();
     let (_dir, file, root) = place(&packed(&run));
-    let unpacked = unpack(&file, &root).unwrap();
+    let unpacked = unpack(&file, &root, &|| false).unwrap();
     assert!(unpacked.run.sealed().unwrap().is_none());
+}
+
+/// Whoever waits no longer, at whichever piece of it, finds nothing left.
+#[test]
+fn what_is_stopped_leaves_nothing_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let run = run_in(home.path());
+    let (_dir, file, root) = place(&packed(&run));
+    let mut ends = 0;
+    for pieces in 0.. {
+        let left = std::cell::Cell::new(pieces);
+        let stop = || left.replace(i32::max(left.get() - 1, 0)) == 0;
+        match unpack(&file, &root, &stop) {
+            Ok(_) => break,
+            Err(e) => assert!(e.problem.contains("stopped"), "{}", e.problem),
+        }
+        assert_eq!(fs::read_dir(&root).map_or(0, Iterator::count), 0, "after {pieces}");
+        ends += 1;
+    }
+    assert!(ends > 0);
+    assert!(pack(&run, std::io::sink(), &|| true).unwrap_err().problem.contains("stopped"));
+}
+
+/// Nobody may ever write to it.
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("x.plim");
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(!plimsoll_archive::is_plim(&pipe));
+    let told = unpack(&pipe, &home.path().join("runs"), &|| false).unwrap_err();
+    assert!(told.problem.contains("not a regular file"), "{}", told.problem);
 }
 
 proptest! {
@@ -316,7 +350,7 @@ proptest! {
             bytes[at] ^= flip;
         }
         let (_dir, file, root) = place(&bytes);
-        match unpack(&file, &root) {
+        match unpack(&file, &root, &|| false) {
             Ok(unpacked) => {
                 for name in unpacked.manifest.files.keys() {
                     let (was, is) = (run.path().join(name), unpacked.run.path().join(name));

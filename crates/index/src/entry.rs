@@ -49,6 +49,10 @@ pub struct IndexedLine {
     pub workload: String,
     /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
+    /// The mix that it is a part of; empty, or the op itself: none.
+    pub load: String,
+    /// Workloads that ran together, of a line that is their sum; else 0.
+    pub together: usize,
     /// Nominal size, bytes.
     pub size_bytes: u64,
     /// Ops in flight at most.
@@ -122,6 +126,8 @@ fn lines(run: &IndexedRun, summary: &RunSummary) -> Vec<IndexedLine> {
             line: at,
             workload: w.name.clone(),
             op: w.op.clone(),
+            load: w.load.clone(),
+            together: w.together as usize,
             size_bytes: w.size_bytes,
             concurrency: w.concurrency,
             valid: w.valid,

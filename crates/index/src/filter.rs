@@ -5,6 +5,8 @@ use std::str::FromStr;
 use rusqlite::types::Value;
 use serde::{Deserialize, Serialize};
 
+use crate::entry::IndexedRun;
+
 /// How a run stands, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,6 +72,22 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
+    /// Whether a run is wanted: the same condition, for whoever has the runs in memory.
+    pub fn takes(&self, run: &IndexedRun) -> bool {
+        let any = |none: bool, one: bool| none || one;
+        let begun =
+            || run.entry.started_at.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond);
+        self.labels.iter().all(|(name, value)| run.entry.labels.get(name) == Some(value))
+            && any(self.ops.is_empty(), run.ops.iter().any(|op| self.ops.contains(op)))
+            && any(self.standings.is_empty(), self.standings.contains(&run.standing))
+            && any(
+                self.targets.is_empty(),
+                run.targets.iter().any(|w| self.targets.iter().any(|t| w.contains(t))),
+            )
+            && self.since_us.is_none_or(|since| begun().is_some_and(|at| at >= since))
+            && self.until_us.is_none_or(|until| begun().is_some_and(|at| at < until))
+    }
+
     /// The condition on `runs`, and its values in order.
     pub(crate) fn condition(&self) -> (String, Vec<Value>) {
         let (mut all, mut values): (Vec<String>, Vec<Value>) = (vec!["1".into()], Vec::new());

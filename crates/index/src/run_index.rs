@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use plimsoll_store::RunDir;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::entry::{IndexedLine, IndexedRun};
 use crate::filter::RunFilter;
@@ -14,6 +16,8 @@ use crate::{IndexError, RunStanding, entry, fingerprint, place, tables};
 
 /// So many runs are read before what is known is put down: a kill costs no more.
 const CHUNK: usize = 500;
+/// To make an index anew a few files are removed and made. (A choice: longer than a busy disk takes for that.)
+const OTHERS_MOMENT: Duration = Duration::from_secs(5);
 
 /// An index over the runs below one directory.
 #[derive(Debug)]
@@ -62,7 +66,7 @@ impl RunIndex {
         // Links on the way to the cache are its owner's; one in place of the file is not followed.
         let file = &std::fs::canonicalize(dir).map_err(|e| e.to_string())?.join(name);
         let lock = lock_file(file).map_err(|e| format!("its lock cannot be had: {e}"))?;
-        flock(&lock, FlockOperation::LockShared).map_err(|e| e.to_string())?;
+        hold(&lock)?;
         let db = match connect(file) {
             Ok(db) => db,
             Err(IndexError::Damaged(_)) => remade(file, &lock)?,
@@ -202,6 +206,19 @@ fn lock_file(file: &Path) -> std::io::Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).open(file.with_extension("lock"))
 }
 
+/// Holds the index open. Whoever makes it anew holds it alone for a moment; a process that was stopped in that moment may hold it for ever.
+fn hold(lock: &File) -> Result<(), String> {
+    let until = Instant::now() + OTHERS_MOMENT;
+    loop {
+        match flock(lock, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            Err(Errno::WOULDBLOCK) => return Err("another process does not let it go".into()),
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+}
+
 fn connect(file: &Path) -> Result<Connection, IndexError> {
     // A link in the cache leads to somebody else's file.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -217,7 +234,7 @@ fn connect(file: &Path) -> Result<Connection, IndexError> {
 fn remade(file: &Path, lock: &File) -> Result<Connection, String> {
     if flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         // What was asked for in vain may have cost what was held.
-        flock(lock, FlockOperation::LockShared).map_err(|e| e.to_string())?;
+        hold(lock)?;
         return Err("another process has it open, and it cannot be made anew meanwhile".into());
     }
     let made = || -> Result<Connection, String> {
@@ -238,6 +255,6 @@ fn remade(file: &Path, lock: &File) -> Result<Connection, String> {
         connect(file).map_err(|e| e.to_string())
     };
     let db = made();
-    flock(lock, FlockOperation::LockShared).map_err(|e| e.to_string())?;
+    hold(lock)?;
     db
 }

@@ -143,6 +143,19 @@ fn a_run_that_is_going_on_is_asked_each_time() {
     assert_eq!(standing(), RunStanding::Valid);
 }
 
+/// A process that was stopped while it held the index alone keeps nobody from an answer.
+#[test]
+fn a_lock_that_is_never_let_go_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    three(dir.path());
+    rested();
+    let lock = fs::File::create(dir.path().join("index.lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let mut index = open(dir.path());
+    assert_eq!(index.refresh().unwrap().read, 3);
+    assert!(index.note().unwrap().contains("does not let it go"), "{:?}", index.note());
+}
+
 /// Whatever its file has become, the answers are those of the directories, and nobody else's file is touched.
 #[test]
 fn a_file_that_is_not_what_was_written_is_made_anew() {

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
+use plimsoll_model::credentials::{credentials_in, is_credential};
 
 use crate::cli::Cli;
 use crate::fault::{Exit, Fault};
@@ -141,15 +142,30 @@ pub fn parse() -> Cli {
 /// The command line is stored with a run, repeated in errors, and may be seen by anyone on this machine: no secret belongs into it,
 /// whatever the option. Which word it is, is said; the word is not.
 fn secret_among(words: &[String], env: impl Fn(&str) -> Option<String>) -> Option<Fault> {
-    let at = words.iter().skip(1).position(|w| values::tells_our_secret(w, &env))? + 1;
+    let at = (1..words.len()).find(|at| is_secret(words, *at, &env))?;
     let option = words[..=at].iter().rev().find(|w| w.starts_with("--")).and_then(|w| w.split('=').next());
     let whose = option.map(|o| format!(" (of {o})")).unwrap_or_default();
+    let what = if values::tells_our_secret(&words[at], &env) {
+        "a secret from the environment"
+    } else {
+        "what looks like a key, a password or a token"
+    };
     Some(Fault::input(
-        format!(
-            "argument {at}{whose} holds a secret from the environment, but a command line is stored and shown"
-        ),
+        format!("argument {at}{whose} holds {what}, but a command line is stored and shown"),
         "Leave it out. Keys are read from the environment or from a profile, never from the command line.",
     ))
+}
+
+fn is_secret(words: &[String], at: usize, env: impl Fn(&str) -> Option<String>) -> bool {
+    let word = &words[at];
+    let label = word.strip_prefix("--label=").or_else(|| (words[at - 1] == "--label").then_some(word));
+    // `pass=2` of two passes.
+    let is_number = |value: &str| value.len() < 4 && value.bytes().all(|c| c.is_ascii_digit());
+    let labels_one = label
+        .and_then(|l| l.split_once('='))
+        .is_some_and(|(name, value)| is_credential(name.trim(), value.trim()) && !is_number(value.trim()));
+    let looks_like_one = if label.is_some() { labels_one } else { !credentials_in(word).is_empty() };
+    looks_like_one || values::tells_our_secret(word, env)
 }
 
 /// The error, with what another tool's flag is here in place of what is spelt like it.
@@ -198,7 +214,30 @@ mod tests {
             assert!(!told.contains("SuperSecret"), "{told}");
         }
         assert!(said("plimsoll object put --label note=SuperSecret1234567").unwrap().contains("--label"));
-        assert_eq!(said("plimsoll object put --label a=b"), None);
+        for line in [
+            "plimsoll object put --label token=geheim123",
+            "plimsoll object put --label=db_password=geheim123",
+            "plimsoll object put --label id=AKIAGEHEIM1234567890",
+            "plimsoll object put --endpoint http://me:geheim123@h",
+            "plimsoll object put --name AKIAGEHEIM1234567890",
+            "plimsoll object put --secret-key=geheim123",
+        ] {
+            let told = said(line).expect(line);
+            assert!(
+                !told.to_lowercase().contains("geheim") && told.contains("looks like a key"),
+                "{line}: {told}"
+            );
+        }
+        for line in [
+            "plimsoll object put --label a=b",
+            "plimsoll object put --label pass=2 --label tier=standard",
+            "plimsoll object put --endpoint http://h:9000 --observe ssh=root@h --observe-token-env MINIO_TOKEN",
+            "plimsoll object put --sse-c-key-file /run/key --observe-token-file=/run/secrets/token",
+            "plimsoll agent --join plimsoll-join-abcdefghijkl",
+            "plimsoll block /dev/nvme0n1 --pattern randread --mark-at 30s=failover",
+        ] {
+            assert_eq!(said(line), None, "{line}");
+        }
     }
 
     use clap::Parser;

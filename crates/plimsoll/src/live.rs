@@ -1,6 +1,7 @@
 //! `--live`: the process that measures answers browsers, too. Its server reads what the run records; the run itself does nothing for it but
 //! say what it is doing, a few times a second, into a place that is overwritten.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -125,9 +126,14 @@ pub fn tell_place(server: &LiveServer, path: &str, what: &str) {
     }
 }
 
+/// Of a file that never ends the beginning is a token, too, if a strange one.
+const MOST_TOKEN_BYTES: u64 = 64 << 10;
+
 /// A token out of a file, where others cannot read it off the command line.
 pub fn token_in(file: &Path) -> Result<String, Fault> {
-    let text = std::fs::read_to_string(file).map_err(|e| {
+    let mut text = String::new();
+    let read = std::fs::File::open(file).and_then(|f| f.take(MOST_TOKEN_BYTES).read_to_string(&mut text));
+    read.map_err(|e| {
         Fault::input(
             format!("the token cannot be read from {}: {e}", file.display()),
             "Name a file that holds it.",

@@ -29,7 +29,7 @@ impl ProcessRole {
         const REST: &[u8] = b"\nno longer waiting, and cleanup stops: the result is written; `plimsoll cleanup last` removes what the run left behind; press Ctrl-C again to abort\n";
         const ABORT: &[u8] = b"\naborted: `plimsoll cleanup last` removes what the run left behind\n";
         const READ_STOP: &[u8] =
-            b"\nstopping: nothing is kept of the file that is being read; press Ctrl-C again to abort\n";
+            b"\nstopping: nothing is kept of the file that is being read or packed; press Ctrl-C again to abort\n";
         const READ_ABORT: &[u8] =
             b"\naborted: a run that was begun is still there; `plimsoll runs list` names it, `plimsoll runs rm` removes it\n";
         match (self, meaning) {
@@ -52,6 +52,15 @@ pub fn interrupt() -> Interrupt {
     INTERRUPT.get_or_init(Interrupt::default).clone()
 }
 
+/// Whether somebody in this process stops in order already.
+pub fn is_installed() -> bool {
+    INTERRUPT.get().is_some()
+}
+
+pub fn role() -> ProcessRole {
+    ProcessRole::of_number(ROLE.load(Ordering::Relaxed))
+}
+
 pub fn was_asked_to_stop() -> bool {
     INTERRUPT.get().is_some_and(Interrupt::is_requested)
 }
@@ -63,8 +72,7 @@ pub fn was_told_not_to_wait() -> bool {
 
 extern "C" fn on_signal(_: libc::c_int) {
     let Some(meaning) = INTERRUPT.get().map(Interrupt::signal) else { return };
-    let role = ProcessRole::of_number(ROLE.load(Ordering::Relaxed));
-    let Some((text, ends)) = role.answer(meaning) else { return };
+    let Some((text, ends)) = role().answer(meaning) else { return };
     // SAFETY: write and _exit are async-signal-safe, and the text is a constant of this length.
     unsafe {
         libc::write(2, text.as_ptr().cast(), text.len());

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{KeyDist, Pacing, SizeDist, suite};
+use plimsoll_model::credentials::{credentials_in, is_credential};
+use plimsoll_model::plan::{KeyDist, Pacing, SizeDist, is_secret_header, suite};
 use plimsoll_model::units::{BytesRate, OpsRate, Size, Span};
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as ValueError, StrDeserializer};
@@ -251,6 +252,22 @@ pub fn label(s: &str) -> Result<(String, String), String> {
         Some((k, v)) if !k.trim().is_empty() => Ok((k.trim().into(), v.trim().into())),
         _ => Err("a label is written name=value, for example tier=standard".into()),
     }
+}
+
+/// Whether a value of a flag is, or holds, what looks like a key, a password or a token, as it is written in a command, in a file of
+/// defaults, in a label (`token=...`), in a header or before a host (`user:password@host`).
+pub fn holds_credential(text: &str) -> bool {
+    let named = |between: char, is: fn(&str, &str) -> bool| {
+        text.split_once(between).is_some_and(|(name, value)| is(name.trim(), value.trim()))
+    };
+    let is_header =
+        |name: &str, value: &str| is_secret_header(name) && !value.is_empty() && !value.starts_with("//");
+    let before_host = text.rsplit_once('@').is_some_and(|(before, host)| {
+        let user = before.rsplit(['/', '=', ',', ' ']).next().unwrap_or_default();
+        !host.is_empty()
+            && user.split_once(':').is_some_and(|(name, word)| !name.is_empty() && !word.is_empty())
+    });
+    !credentials_in(text).is_empty() || named('=', is_credential) || named(':', is_header) || before_host
 }
 
 /// Secrets that are in use just now.

@@ -57,7 +57,7 @@ enum Look {
 }
 
 fn in_text(file: &Path) -> std::io::Result<Look> {
-    let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
+    let text = unescaped(&String::from_utf8_lossy(&fs::read(file)?));
     let clean = without_credentials(&text);
     if clean == text {
         return Ok(Look::Clean);
@@ -77,7 +77,7 @@ fn in_packed(file: &Path, most_bytes: u64) -> std::io::Result<Look> {
         let broken = unpacked.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece).is_err();
         let came = piece.len() - kept;
         seen += came as u64;
-        let texts = texts_of(&piece);
+        let texts = unescaped(&texts_of(&piece));
         if without_credentials(&texts) != texts {
             return Ok(Look::Credential(None));
         }
@@ -101,6 +101,34 @@ fn texts_of(bytes: &[u8]) -> String {
         out.push(APART);
     }
     out
+}
+
+/// Letters that JSON and TOML may write as escapes (`\u0070`, `\U00000070`, `\/`), as themselves: a name is no other one for that. What holds
+/// a document together stays as it is, and so do its lines.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let digits = |n: usize| escape.get(2..2 + n).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let (code, length) = match escape.as_bytes().get(1) {
+            Some(b'u') => (digits(4), 6),
+            Some(b'U') => (digits(8), 10),
+            Some(b'/') => (Some(u32::from(b'/')), 2),
+            _ => (None, 2),
+        };
+        let letter = code.and_then(char::from_u32).filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
+        let length = if letter.is_some() { length } else { 2.min(escape.len()) };
+        // Behind a backslash stands a letter that may have several bytes.
+        let length = (length..=escape.len()).find(|n| escape.is_char_boundary(*n)).unwrap_or(escape.len());
+        match letter {
+            Some(letter) => out.push(letter),
+            None => out.push_str(&escape[..length]),
+        }
+        rest = &escape[length..];
+    }
+    out + rest
 }
 
 #[cfg(test)]
@@ -156,6 +184,26 @@ mod tests {
         let all = std::fs::read(torn.path()).unwrap();
         std::fs::write(torn.path(), &all[..all.len() / 2]).unwrap();
         assert_eq!(in_packed(torn.path(), MOST_BYTES).unwrap(), Look::Clean);
+    }
+
+    #[test]
+    fn a_secret_in_escapes_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("env.json");
+        for (line, secret) in [
+            (r#"  "pass\u0077ord": "geheim123","#, true),
+            (r#"  "label": {"\u0074oken": "geheim123"}"#, true),
+            (r#"  "endpoint": "http:\/\/me:geheim123@h""#, true),
+            (r#"  "cmd": "mc alias set a http:\/\/h KEYKEY Sup3rSecret""#, true),
+            (r#"  "note": "caf\u00e9 \u0022x\u0022 \\ \n \u00","#, false),
+            ("  \"a\": \"\\\u{e9}\", \"b\": \"\\", false),
+        ] {
+            fs::write(&file, format!("{{\n{line}\n}}\n")).unwrap();
+            let found = no_copy(dir.path());
+            let line_2 = NoCopy::Credential { file: file.clone(), line: Some(2) };
+            assert_eq!(found, secret.then_some(line_2), "{line}");
+        }
+        assert_eq!(unescaped(r#"a\u0070\/\n\u0022\ud83d\"#), r#"ap/\n\u0022\ud83d\"#);
     }
 
     #[test]

@@ -161,8 +161,8 @@ fn median(mut values: Vec<u64>) -> Option<u64> {
     (!values.is_empty()).then(|| values[values.len() / 2].midpoint(values[(values.len() - 1) / 2]))
 }
 
-/// Runs are the unit: Student's t on the logarithms of their rates.
-fn mean(each: &[Estimate]) -> Option<Estimate> {
+/// Several lines as one figure. Runs are the unit: Student's t on the logarithms of their rates; of one line its own interval.
+pub fn mean(each: &[Estimate]) -> Option<Estimate> {
     match each {
         [] => None,
         [one] => Some(*one),

@@ -46,8 +46,13 @@ pub fn html_live(page: &serde_json::Value, title: &str, place: LivePlace<'_>) ->
 
 /// The scripts that stand in the page, for whoever sends a policy by which no other script runs.
 pub fn page_scripts() -> Vec<&'static str> {
+    scripts_of(TEMPLATE)
+}
+
+/// The same of another page.
+pub fn scripts_of(template: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    let mut rest = TEMPLATE;
+    let mut rest = template;
     while let Some((_, from)) = rest.split_once("<script") {
         let Some((head, body)) = from.split_once('>') else { break };
         let Some((script, after)) = body.split_once("</script>") else { break };

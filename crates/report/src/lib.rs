@@ -42,8 +42,8 @@ mod verdict;
 
 pub use cost::{cost_csv, cost_markdown, cost_terminal};
 pub use csv::csv;
-pub use group::{Group, GroupKey, groups};
-pub use html::{HTML_IS_INTERACTIVE, LivePlace, html, html_live, page_scripts};
+pub use group::{Group, GroupKey, groups, mean as mean_of_lines};
+pub use html::{HTML_IS_INTERACTIVE, LivePlace, html, html_live, page_scripts, scripts_of};
 pub use layout::Layout;
 pub use markdown::markdown;
 pub use net::{net_json, net_markdown, net_result, net_terminal, status as net_status};

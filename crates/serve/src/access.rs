@@ -65,13 +65,21 @@ impl PageAccess {
         if let Some(answer) = self.of_token(method, uri, headers) {
             return answer;
         }
+        let own = format!("{}://{host}", self.scheme);
         if method == Method::GET || method == Method::HEAD {
+            // A page of ours asks without an origin, or with its own; data is for no other.
+            let strange = headers.get_all(ORIGIN).iter().any(|o| o.as_bytes() != own.as_bytes());
+            if strange && uri.path().starts_with("/api/") {
+                return Admission::Refuse(
+                    StatusCode::FORBIDDEN,
+                    "This is asked by the page of Plimsoll only.",
+                );
+            }
             return Admission::Go;
         }
         if method != Method::POST {
             return Admission::Refuse(StatusCode::METHOD_NOT_ALLOWED, "There is nothing here to change so.");
         }
-        let own = format!("{}://{host}", self.scheme);
         if text(ORIGIN) != Some(own.as_str()) || headers.get_all(ORIGIN).iter().count() != 1 {
             return Admission::Refuse(
                 StatusCode::FORBIDDEN,
@@ -222,6 +230,20 @@ mod tests {
             assert_eq!(post(&[("origin", origin), ("x-plimsoll-token", "page")]), 403, "{origin}");
         }
         assert_eq!(ask(&a, Method::DELETE, "/", &[host]), 405);
+    }
+
+    #[test]
+    fn data_is_given_to_no_page_of_somebody_else() {
+        let a = access(None);
+        let host = ("host", "localhost:9741");
+        let api =
+            |more: &[(&'static str, &str)]| ask(&a, Method::GET, "/api/runs", &[&[host], more].concat());
+        assert_eq!((api(&[]), api(&[("origin", "http://localhost:9741")])), (200, 200));
+        for origin in ["http://evil.example", "null", "http://127.0.0.1:9741", "https://localhost:9741"] {
+            assert_eq!(api(&[("origin", origin)]), 403, "{origin}");
+        }
+        let wide = access(Some("secret"));
+        assert_eq!(ask(&wide, Method::GET, "/api/runs", &[("host", "192.0.2.7:9741")]), 401);
     }
 
     #[test]

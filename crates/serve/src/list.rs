@@ -1,83 +1,13 @@
-//! The list of runs, as a page without a script.
+//! The page of the history: the built page of `web/`, with the first answer in it; and the same list as a table for whoever runs no scripts.
 
-use std::path::Path;
-
-use plimsoll_model::text::{clean, printable};
+use plimsoll_model::text::printable;
 use plimsoll_report::table::escape;
-use plimsoll_report::{RunReport, glance, number};
-use plimsoll_store::{RunDir, RunEntry, RunState, StoreError, rundir};
+use plimsoll_report::template::{DATA_MARK, STATIC_MARK, TITLE_MARK, embeddable, filled};
 
-/// Runs on one page.
-pub const RUNS_SHOWN: usize = 100;
+use crate::history::{HistoryState, HistoryTest, ListAnswer, ListedRun};
 
-/// One row of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunRow {
-    pub id: String,
-    pub started: String,
-    /// What was measured, as its report is called.
-    pub what: String,
-    pub labels: String,
-    /// Rate with its interval, of each of the first lines.
-    pub rates: Vec<String>,
-    /// `VALID`, `[INVALID V07]`, `running`, ...
-    pub status: String,
-    pub is_running: bool,
-}
-
-/// Where the list comes from: the newest runs first, after `skip` newer ones; and how many there are.
-pub fn rows(root: &Path, skip: usize) -> Result<(Vec<RunRow>, usize), StoreError> {
-    let (entries, all) = rundir::newest(root, skip, RUNS_SHOWN)?;
-    Ok((entries.into_iter().map(row).collect(), all))
-}
-
-fn row(e: RunEntry) -> RunRow {
-    let text = |t: &str| clean(t).into_owned();
-    let labels = e.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
-    let is_running = e.state == RunState::Running;
-    let report = e.summary.filter(|_| !is_running).map(|s| RunReport::of(plimsoll_report::cleaned(s)));
-    let what = match (&e.name, &report) {
-        (Some(name), _) => text(name),
-        (None, Some(r)) => glance::title(r),
-        (None, None) => asked(&e.path),
-    };
-    let rates = report.iter().flat_map(|r| &r.summary.workloads).filter(|w| w.together == 0);
-    let rate = |w: &plimsoll_model::summary::WorkloadSummary| {
-        let figure = number::estimate_or_missing(w.ops_per_s.as_ref());
-        format!("{} {figure} op/s{}", w.op, if w.valid { "" } else { " (void)" })
-    };
-    let mut rates: Vec<String> = rates.map(rate).collect();
-    if rates.len() > 3 {
-        let more = rates.split_off(2).len();
-        rates.push(format!("{more} more"));
-    }
-    let status = match (e.state, &report) {
-        (RunState::Running, _) => "running".into(),
-        (_, Some(r)) => glance::mark(&r.summary),
-        (_, None) => "killed, not judged".into(),
-    };
-    RunRow {
-        id: text(&e.id),
-        started: second(&text(&e.started_at)),
-        what,
-        labels: text(&labels),
-        rates,
-        status,
-        is_running,
-    }
-}
-
-/// Of a run that has no result yet: the command that repeats it, cut to what fits.
-fn asked(path: &Path) -> String {
-    const MOST: usize = 80;
-    let env = RunDir::open(path).and_then(|dir| dir.env());
-    let Ok(env) = env else { return "-".into() };
-    let command = clean(&env.rerun).into_owned();
-    match command.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &command[..at]),
-        None => command,
-    }
-}
+/// The built page, or the plain one that stands in where `web/` was not built (see build.rs).
+pub const TEMPLATE: &str = include_str!(concat!(env!("OUT_DIR"), "/history.html"));
 
 /// `2026-11-24 15:36:54 UTC`, of RFC 3339 with fractions; another form stays as it is.
 fn second(rfc3339: &str) -> String {
@@ -87,85 +17,118 @@ fn second(rfc3339: &str) -> String {
     }
 }
 
-const STYLE: &str = "\
-:root { color-scheme: light dark; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid #8886; padding: .35rem .75rem .35rem 0; text-align: left; vertical-align: top; }
-td.rate { white-space: nowrap; }
-.running { font-weight: 600; }
-.muted { opacity: .75; font-size: .88rem; }
-a:focus-visible { outline: 2px solid; outline-offset: 2px; }
-@media (max-width: 45rem) {
-  thead { display: none; }
-  tr, td { display: block; border: 0; padding: 0; }
-  tr { border-bottom: 1px solid #8886; padding: .5rem 0; }
-}";
-
-/// The page; `skip` newer runs are not on it.
-pub fn page(root: &Path, skip: usize) -> Result<String, StoreError> {
-    let (rows, all) = rows(root, skip)?;
-    let mut out = String::from(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Runs - Plimsoll</title>\n",
+/// The page. `place`: the directory. `query`: of its address, so that the rest of the list has it, too.
+pub fn page(place: &str, query: &str, answer: &Result<ListAnswer, HistoryState>) -> String {
+    let place = printable(place, false).into_owned();
+    let data = match answer {
+        Ok(answer) => serde_json::json!({ "place": place, "list": answer }),
+        Err(_) => serde_json::json!({ "place": place, "list": null }),
+    };
+    let data = format!(
+        "<script type=\"application/json\" id=\"plimsoll-data\">{}</script>",
+        embeddable(&printable(&data.to_string(), false))
     );
-    out.push_str(&format!("<style>\n{STYLE}\n</style>\n</head>\n<body>\n<main>\n<h1>Runs</h1>\n"));
-    let place = escape(&printable(&root.display().to_string(), false));
-    out.push_str(&format!("<p class=\"muted\">{all} in {place}, the newest first.</p>\n"));
-    if rows.is_empty() {
-        out.push_str("<p>There are no runs here yet. Measure something: <code>plimsoll object put --endpoint embedded --size 4KiB --duration 10s</code></p>\n");
-    } else {
-        out.push_str("<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Run</th><th scope=\"col\">Started</th><th scope=\"col\">What</th><th scope=\"col\">Rate, 95 % interval</th><th scope=\"col\">Validity</th></tr></thead>\n<tbody>\n");
-        rows.iter().for_each(|r| out.push_str(&tr(r)));
-        out.push_str("</tbody>\n</table></div>\n");
-    }
-    out.push_str("<p class=\"muted\">");
-    if skip > 0 {
-        out.push_str(&format!("<a href=\"/?skip={}\">Newer</a> ", skip.saturating_sub(RUNS_SHOWN)));
-    }
-    if skip + rows.len() < all {
-        out.push_str(&format!("<a href=\"/?skip={}\">Older</a>", skip + RUNS_SHOWN));
-    }
-    out.push_str("</p>\n</main>\n</body>\n</html>\n");
-    Ok(printable(&out, false).into_owned())
+    let still = match answer {
+        Ok(answer) => table(&place, query, answer),
+        Err(HistoryState::Failed(why)) => {
+            format!(
+                "<h1>Runs</h1><p role=\"alert\">The runs cannot be listed: {}</p>",
+                escape(&printable(why, false))
+            )
+        }
+        Err(_) => "<h1>Runs</h1><p>The runs are being read. Reload the page.</p>".into(),
+    };
+    let template = without_policy(TEMPLATE);
+    filled(&template, &[(DATA_MARK, &data), (TITLE_MARK, "Runs - Plimsoll"), (STATIC_MARK, &still)])
 }
 
-fn tr(r: &RunRow) -> String {
-    let rates = r.rates.iter().map(|t| escape(t)).collect::<Vec<_>>().join("<br>");
-    let labels = if r.labels.is_empty() {
-        String::new()
-    } else {
-        format!("<br><span class=\"muted\">{}</span>", escape(&r.labels))
+/// The server sends a stricter one, which allows the page to ask it.
+fn without_policy(template: &str) -> String {
+    let Some(at) = template.find("<meta http-equiv=\"Content-Security-Policy\"") else {
+        return template.to_owned();
     };
+    let end = template[at..].find('>').map_or(template.len(), |n| at + n + 1);
+    format!("{}{}", &template[..at], &template[end..])
+}
+
+fn table(place: &str, query: &str, answer: &ListAnswer) -> String {
+    let mut out = format!(
+        "<h1>Runs</h1>\n<p>{} of {} in {}, the newest first.</p>\n",
+        answer.found,
+        answer.all,
+        escape(place)
+    );
+    if answer.all == 0 && answer.tests.is_empty() {
+        out.push_str("<p>There are no runs here yet. Measure something: <code>plimsoll object put --endpoint embedded --size 4KiB --duration 10s</code></p>\n");
+        return out;
+    }
+    out.push_str("<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Run</th><th scope=\"col\">Started</th><th scope=\"col\">What</th><th scope=\"col\">Result</th><th scope=\"col\">Validity</th></tr></thead>\n<tbody>\n");
+    answer.runs.iter().for_each(|r| out.push_str(&tr(r)));
+    answer.tests.iter().for_each(|t| out.push_str(&test_tr(t)));
+    out.push_str("</tbody>\n</table></div>\n");
+    // The rest of the query stays as it was asked.
+    let rest: String = query
+        .split('&')
+        .filter(|p| !p.is_empty() && !p.starts_with("skip="))
+        .map(|p| format!("{p}&"))
+        .collect();
+    let link = |skip: usize, word: &str| format!("<a href=\"/?{}skip={skip}\">{word}</a> ", escape(&rest));
+    let shown = answer.runs.len();
+    let newer = if answer.skip > 0 {
+        link(answer.skip.saturating_sub(crate::history::RUNS_SHOWN), "Newer")
+    } else {
+        String::new()
+    };
+    let older =
+        if answer.skip + shown < answer.found { link(answer.skip + shown, "Older") } else { String::new() };
+    out.push_str(&format!("<p>{newer}{older}</p>\n"));
+    out
+}
+
+fn tr(r: &ListedRun) -> String {
+    let labels: Vec<String> = r.labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
     format!(
-        "<tr><th scope=\"row\"><a href=\"/runs/{id}\">{id}</a></th><td>{}</td><td>{}{labels}</td><td class=\"rate\">{rates}</td><td{}>{}</td></tr>\n",
-        escape(&r.started),
+        "<tr><th scope=\"row\"><a href=\"/runs/{id}\">{id}</a></th><td>{}</td><td>{}<br>{}</td><td>{}</td><td>{}</td></tr>\n",
+        escape(&second(&r.started_at)),
         escape(&r.what),
-        if r.is_running { " class=\"running\"" } else { "" },
-        escape(&r.status),
+        escape(&labels.join(" ")),
+        escape(&r.result),
+        escape(&r.mark),
         id = escape(&r.id),
+    )
+}
+
+fn test_tr(t: &HistoryTest) -> String {
+    format!(
+        "<tr><th scope=\"row\"><a href=\"/net/{id}\">{id}</a></th><td>{}</td><td>network test, {} hosts</td><td>{}</td><td>{}</td></tr>\n",
+        escape(&second(&t.started_at)),
+        t.hosts,
+        escape(&t.result),
+        escape(&t.status),
+        id = escape(&t.id),
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::{HistoryQuery, list, support};
 
     #[test]
     fn a_hostile_label_is_text() {
-        let evil = "<script>alert(1)</script>\" onload=x";
-        let row = RunRow {
-            id: "r1".into(),
-            started: evil.into(),
-            what: evil.into(),
-            labels: evil.into(),
-            rates: vec![evil.into()],
-            status: evil.into(),
-            is_running: true,
-        };
-        let html = tr(&row);
-        assert!(!html.contains("<script") && !html.contains("\" onload"), "{html}");
+        let evil = "<script>alert(1)</script>\" onload=x <!--PLIMSOLL_STATIC-->";
+        let history = support::history(&[support::Made { label: evil, ..support::Made::default() }]);
+        let answer = list(&history, &HistoryQuery::default());
+        let html = page(evil, &format!("label={evil}&"), &Ok(answer));
+        // Within the data a quote is one of JSON, and no tag can begin.
+        let still = html.split("<script").next().unwrap();
+        assert!(
+            !html.contains("<script>alert")
+                && !still.contains("\" onload=x")
+                && still.contains("&lt;script&gt;"),
+            "{still}"
+        );
+        assert_eq!(html.matches("id=\"plimsoll-data\">").count(), 1);
     }
 
     #[test]
@@ -175,9 +138,26 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_place_says_what_to_do() {
-        let dir = tempfile::tempdir().unwrap();
-        let html = page(&dir.path().join("none"), 0).unwrap();
+    fn an_empty_place_says_what_to_do_and_one_that_is_being_read_says_so() {
+        let none = list(&Default::default(), &HistoryQuery::default());
+        let html = page("/runs", "", &Ok(none));
         assert!(html.contains("no runs here yet") && html.contains("plimsoll object put"), "{html}");
+        assert!(page("/runs", "", &Err(HistoryState::Reading)).contains("being read"));
+        assert!(
+            page("/runs", "", &Err(HistoryState::Failed("no <room>".into()))).contains("no &lt;room&gt;")
+        );
+    }
+
+    #[test]
+    fn the_rest_of_the_list_keeps_what_was_asked_for() {
+        let made: Vec<support::Made> =
+            (0..250).map(|i| support::Made { rate: f64::from(i), ..support::Made::default() }).collect();
+        let history = support::history(&made);
+        let query = HistoryQuery::parse("op=get&skip=100").unwrap();
+        let html = page("/runs", "op=get&skip=100", &Ok(list(&history, &query)));
+        assert!(
+            html.contains("href=\"/?op=get&amp;skip=0\">Newer")
+                && html.contains("href=\"/?op=get&amp;skip=200\">Older")
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! What is at which address.
 //!
 //! ```text
-//! GET  /                 the list of runs
+//! GET  /                 the history: list, pivot, comparison, trend (see api.rs)
 //! GET  /runs/ID          the report of a run; of one that goes on, its live page
 //! GET  /runs/ID/events   server-sent events of a run (web/src/feed.ts); Last-Event-ID, or ?after=, goes on from there
 //! POST /runs/ID/stop     ends the run of this process, as Ctrl-C does
+//! GET  /net/ID           the page of a network test
 //! GET  /metrics          Prometheus text
 //! ```
 
@@ -23,14 +24,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream::unfold;
 use plimsoll_report::{Layout, LivePlace, html, html_live, read, read_as_judged};
-use plimsoll_store::RunDir;
+use plimsoll_store::{RunDir, net};
 
 use crate::access::{Admission, query};
 use crate::feed::FeedPlace;
 use crate::follow::RunFollower;
-use crate::list;
 use crate::metrics::{RunMetrics, text};
-use crate::server::ServeState;
+use crate::server::{ServeState, is_name};
 
 /// Pages that follow runs at once: each is a connection.
 const MOST_PAGES: usize = 256;
@@ -42,7 +42,8 @@ const RESULTS_GIVEN: usize = 10;
 
 pub fn routes(state: Arc<ServeState>) -> Router {
     Router::new()
-        .route("/", get(runs))
+        .merge(crate::api::routes())
+        .route("/net/{id}", get(network_test))
         .route("/runs/{id}", get(run))
         .route("/runs/{id}/events", get(events))
         .route("/runs/{id}/stop", post(stop))
@@ -52,11 +53,11 @@ pub fn routes(state: Arc<ServeState>) -> Router {
         .with_state(state)
 }
 
-fn refuse(status: StatusCode, why: &str) -> Response {
+pub fn refuse(status: StatusCode, why: &str) -> Response {
     (status, [(CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{why}\n")).into_response()
 }
 
-fn page(html: String) -> Response {
+pub fn page(html: String) -> Response {
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
 
@@ -93,19 +94,10 @@ async fn guard(State(s): State<Arc<ServeState>>, request: Request, next: Next) -
 }
 
 /// Reads files: beside the threads that answer.
-async fn reading(work: impl FnOnce() -> Response + Send + 'static) -> Response {
+pub async fn reading(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         refuse(StatusCode::INTERNAL_SERVER_ERROR, "This is a bug in plimsoll: the page could not be made.")
     })
-}
-
-async fn runs(State(s): State<Arc<ServeState>>, uri: Uri) -> Response {
-    let skip = query(&uri, "skip").and_then(|n| n.parse().ok()).unwrap_or(0);
-    reading(move || match list::page(&s.root, skip) {
-        Ok(html) => page(html),
-        Err(e) => refuse(StatusCode::INTERNAL_SERVER_ERROR, &e.to_string()),
-    })
-    .await
 }
 
 fn no_such_run() -> Response {
@@ -118,6 +110,21 @@ async fn run(State(s): State<Arc<ServeState>>, Path(id): Path<String>) -> Respon
         match s.is_live(&id, &dir) {
             true => live_page(&s, &id, dir),
             false => report(&dir),
+        }
+    })
+    .await
+}
+
+async fn network_test(State(s): State<Arc<ServeState>>, Path(id): Path<String>) -> Response {
+    reading(move || {
+        let known = is_name(&id) && net::ids(&s.root).contains(&id);
+        let found = known.then(|| net::find(&s.root, &id).and_then(|path| net::read(&path)));
+        match found {
+            Some(Ok(record)) => page(plimsoll_report::net_html(&record)),
+            Some(Err(e)) => {
+                refuse(StatusCode::INTERNAL_SERVER_ERROR, &format!("The test cannot be shown: {e}."))
+            }
+            None => refuse(StatusCode::NOT_FOUND, "There is no such network test here."),
         }
     })
     .await

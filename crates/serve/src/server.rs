@@ -13,10 +13,12 @@ use plimsoll_store::RunDir;
 
 use crate::access::PageAccess;
 use crate::address::ListenAddress;
+use crate::connections::{ConnectionLimits, answer_all};
 use crate::follow::{RunFollower, give_way};
+use crate::history::RunHistory;
 use crate::now::LiveHints;
 use crate::routes::routes;
-use crate::tls::{ServeCertificate, TlsListener};
+use crate::tls::ServeCertificate;
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,7 @@ impl std::fmt::Debug for OwnRun {
 #[derive(Debug)]
 pub struct ServeState {
     pub root: PathBuf,
+    pub history: Arc<RunHistory>,
     pub access: PageAccess,
     /// Content-Security-Policy of all pages.
     pub policy: String,
@@ -95,7 +98,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Whether a run could be called so: a name, and no path.
-fn is_name(id: &str) -> bool {
+pub fn is_name(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !id.is_empty() && id.len() <= 128 && !id.starts_with('.') && id.chars().all(plain)
 }
@@ -194,6 +197,7 @@ impl LiveServer {
             page_token: secret(),
         };
         let state = Arc::new(ServeState {
+            history: RunHistory::new(options.root.clone(), None),
             root: options.root,
             access,
             policy: policy(),
@@ -205,7 +209,7 @@ impl LiveServer {
         let stopped = Arc::new(AtomicBool::new(false));
         let fingerprint = certificate.as_ref().map(|c| c.fingerprint.clone());
         let (of_thread, until) = (Arc::clone(&state), Arc::clone(&stopped));
-        let answer = move || answer(of_thread, listener, at, certificate, &until);
+        let answer = move || answer(of_thread, listener, certificate, &until);
         std::thread::Builder::new().name("serves-pages".into()).spawn(answer).map_err(ServeError::Start)?;
         Ok(Self { state, at, fingerprint, shows_token, stopped })
     }
@@ -276,7 +280,8 @@ fn policy() -> String {
         let sum = digest(&SHA256, script.as_bytes());
         format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(sum.as_ref()))
     };
-    let scripts: Vec<String> = plimsoll_report::page_scripts().into_iter().map(hash).collect();
+    let pages = [plimsoll_report::page_scripts(), plimsoll_report::scripts_of(crate::list::TEMPLATE)];
+    let scripts: Vec<String> = pages.concat().into_iter().map(hash).collect();
     let scripts = if scripts.is_empty() { "'none'".to_owned() } else { scripts.join(" ") };
     format!(
         "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; \
@@ -298,7 +303,6 @@ fn is_token(text: &str) -> bool {
 fn answer(
     state: Arc<ServeState>,
     listener: StdListener,
-    at: ListenAddress,
     certificate: Option<ServeCertificate>,
     stopped: &AtomicBool,
 ) {
@@ -313,10 +317,7 @@ fn answer(
     let serve = async move {
         let app = routes(state);
         let Ok(tcp) = tokio::net::TcpListener::from_std(listener) else { return };
-        let _ = match certificate {
-            None => axum::serve(tcp, app).await,
-            Some(c) => axum::serve(TlsListener::new(tcp, at.0, c.config), app).await,
-        };
+        answer_all(tcp, certificate.map(|c| c.config), app, ConnectionLimits::default()).await;
     };
     runtime.block_on(async {
         tokio::select! {

@@ -19,6 +19,9 @@ const BATCH_LINES: usize = 5_000;
 const LIMIT: Duration = Duration::from_secs(30);
 /// An answer is empty, or a sentence.
 const MOST_ANSWER_BYTES: usize = 64 << 10;
+/// Parameters of an address that say where points go, and how they are written (InfluxDB 1, 2 and 3).
+const WHERE: [&str; 9] =
+    ["db", "rp", "precision", "consistency", "org", "orgid", "bucket", "accept_partial", "no_sync"];
 /// Where InfluxDB's own tools look for a token.
 pub const INFLUX_TOKEN: &str = "INFLUX_TOKEN";
 
@@ -86,16 +89,18 @@ impl InfluxUrl {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("that is no URL"))?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
-        let secret = |pair: &str| {
+        let is_where = |pair: &str| {
             let name = pair.split('=').next().unwrap_or_default().to_ascii_lowercase();
-            matches!(name.as_str(), "u" | "p" | "token" | "password" | "username" | "apikey" | "api_key")
+            pair.is_empty() || WHERE.contains(&name.as_str())
         };
         let query = path.split_once('?').map_or("", |(_, q)| q);
-        if authority.contains('@') || query.split('&').any(secret) {
+        // A key has many names, and more spellings; what says where points go has few.
+        if authority.contains('@') || !query.split('&').all(is_where) {
             return Err(SetupError::input(
                 "--influx: user names, passwords and tokens do not belong into the address: it is stored with the run",
                 format!(
-                    "Put the token into the environment as {INFLUX_TOKEN} (of InfluxDB 1: USER:PASSWORD)"
+                    "Put the token into the environment as {INFLUX_TOKEN} (of InfluxDB 1: USER:PASSWORD), and leave in the address only {}",
+                    WHERE.join(", ")
                 ),
             ));
         }
@@ -203,6 +208,9 @@ mod tests {
             ("http://h:8086/write", "neither where"),
             ("http://me:geheim@h/write?db=x", "do not belong"),
             ("http://h/write?db=x&u=me&p=geheim", "do not belong"),
+            ("http://h/write?db=x&%70=geheim", "do not belong"),
+            ("http://h/write?db=x&code=geheim", "only db, rp"),
+            ("http://h/write?geheim", "do not belong"),
             ("http://h/write?db=x&precision=s", "nanoseconds"),
             ("http://h/api/v3/write_lp?db=x&precision=ns", "precision=nanosecond"),
             ("http://h/api/v3/write_lp?bucket=x", "db="),

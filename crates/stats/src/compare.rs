@@ -222,6 +222,13 @@ pub fn holm(p: &[f64]) -> Vec<bool> {
     out
 }
 
+/// Whether run i of A and run i of B were made next to each other, before pair i + 1; of their starts, RFC 3339 in UTC, whose text sorts as
+/// they do.
+pub fn made_in_turn(a: &[String], b: &[String]) -> bool {
+    let pairs: Vec<_> = a.iter().zip(b).collect();
+    a.len() == b.len() && pairs.windows(2).all(|w| w[0].0.max(w[0].1) < w[1].0.min(w[1].1))
+}
+
 /// Order of runs that drift does not favour: A B B A A B B A ...; `true` is A.
 pub fn abba(pairs: usize) -> Vec<bool> {
     (0..pairs).flat_map(|i| if i % 2 == 0 { [true, false] } else { [false, true] }).collect()

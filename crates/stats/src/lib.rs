@@ -37,5 +37,6 @@ pub mod simulate;
 pub mod steady;
 pub mod student;
 pub mod throttle;
+pub mod trend;
 pub mod validity;
 pub mod words;

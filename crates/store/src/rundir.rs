@@ -244,6 +244,8 @@ impl RunDir {
         if !altered.is_empty() {
             summary.distrust(&altered);
         }
+        // By this it is found again. The file may be of a directory that was copied or renamed, and say anything.
+        summary.id = self.id();
         Ok(summary)
     }
 

@@ -292,13 +292,9 @@ fn names(a: &[Member], b: &[Member]) -> (String, String) {
 
 /// Whether each pair was complete before the next began.
 fn made_in_turn(a: &[Member], b: &[Member]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let start = |m: &Member| m.summary.environment.started_at.clone();
-    let pairs: Vec<(String, String)> = a.iter().zip(b).map(|(x, y)| (start(x), start(y))).collect();
-    // Times are of one form (RFC 3339, UTC), so that their text sorts as they do.
-    pairs.windows(2).all(|w| w[0].0.clone().max(w[0].1.clone()) < w[1].0.clone().min(w[1].1.clone()))
+    let starts =
+        |side: &[Member]| side.iter().map(|m| m.summary.environment.started_at.clone()).collect::<Vec<_>>();
+    compare::made_in_turn(&starts(a), &starts(b))
 }
 
 #[cfg(test)]

@@ -3,11 +3,15 @@
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, Subcommand};
 use plimsoll_report::table::Table;
+use plimsoll_setup::influx::InfluxUrl;
 
 use crate::cli::Cli;
 use crate::defaults::{self, ConfigKey, FlagDefault};
 use crate::fault::{Exit, Fault};
-use crate::output;
+use crate::{output, values};
+
+/// In place of what is, or holds, a key.
+const HIDDEN: &str = "(not shown)";
 
 pub const CONFIG_EXAMPLES: &str = "\
 Examples:
@@ -150,7 +154,7 @@ fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
     for arg in at.get_arguments().filter(|a| !["help", "version"].contains(&a.get_id().as_str())) {
         let Some(flag) = arg.get_long() else { continue };
         let id = arg.get_id().as_str();
-        let value = if arg.is_hide_env_values_set() { "(not shown)".into() } else { shown(matches, id) };
+        let value = if arg.is_hide_env_values_set() { HIDDEN.into() } else { shown(matches, id) };
         table.push(vec![format!("--{flag}"), value, from(matches, arg, defaults::best(all, &path, flag))]);
     }
     Ok(table.plain(usize::MAX))
@@ -158,7 +162,14 @@ fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
 
 fn shown(matches: &ArgMatches, id: &str) -> String {
     let raw = matches.try_get_raw(id).ok().flatten();
-    raw.map_or(String::new(), |all| all.map(|v| v.to_string_lossy()).collect::<Vec<_>>().join(", "))
+    // What the command itself would refuse is not shown either, and neither is a key that another's variable holds.
+    let one = |v: &std::ffi::OsStr| {
+        let text = v.to_string_lossy().into_owned();
+        let has_query = text.contains("://") && text.contains('?') && InfluxUrl::parse(&text).is_err();
+        let is_ours = values::tells_our_secret(&text, |name| std::env::var(name).ok());
+        if has_query || is_ours || values::holds_credential(&text) { HIDDEN.to_owned() } else { text }
+    };
+    raw.map_or(String::new(), |all| all.map(one).collect::<Vec<_>>().join(", "))
 }
 
 fn from(matches: &ArgMatches, arg: &clap::Arg, default: Option<&FlagDefault>) -> String {
@@ -199,5 +210,17 @@ mod tests {
         assert!(row("--ring").ends_with("auto built-in"), "{}", row("--ring"));
         assert!(row("--rate").ends_with("not set"), "{}", row("--rate"));
         assert!(of_command(&own(&["no-such"]), &all).is_err());
+        let keys = [
+            "object",
+            "put",
+            "--endpoint",
+            "http://h/?sig=geheim",
+            "--bucket",
+            "me:geheim@h",
+            "--header",
+            "x-auth-token: geheim",
+        ];
+        let text = of_command(&own(&keys), &all).unwrap();
+        assert!(!text.contains("geheim") && text.matches(HIDDEN).count() >= 3, "{text}");
     }
 }

@@ -114,8 +114,9 @@ fn pack(a: &PackRunArgs) -> Result<Exit, Fault> {
             "Name it .plim: by that it is known again.",
         ));
     }
+    plim::end_in_order();
     let mut open = File::create_new(&file).map_err(|e| out_file::cannot(&file, &e.to_string()))?;
-    match plimsoll_archive::pack(&dir, &mut open) {
+    match plimsoll_archive::pack(&dir, &mut open, &signals::was_asked_to_stop) {
         Ok(manifest) => {
             let bytes = open.metadata().map_or(0, |m| m.len());
             output::tell(format_args!(

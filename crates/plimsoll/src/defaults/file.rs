@@ -1,8 +1,10 @@
 //! Reads the file of defaults. Unknown names are errors, and so is whatever is no matter of taste: keys, and the permission to destroy.
 
+use std::io::Read;
 use std::path::Path;
 
 use clap::Command;
+use plimsoll_setup::influx::InfluxUrl;
 use toml::{Table, Value};
 
 use super::WITHOUT;
@@ -14,6 +16,8 @@ use crate::values;
 const FOR_ALL: &str = "defaults";
 /// Permissions are given each time, and so is the form of a result: two of them would be in each other's way.
 const EACH_TIME: [&str; 7] = ["destroy-data", "allow-hooks", "json", "markdown", "csv", "oneline", "dry-run"];
+/// Longer than any that was written by hand.
+const MOST_BYTES: u64 = 1 << 20;
 /// Parts of names that only keys have; what names a file or a variable with a key in it may stand here.
 const OF_KEYS: [&str; 6] = ["secret", "password", "passwd", "token", "access-key", "credential"];
 
@@ -48,7 +52,7 @@ impl FlagDefault {
 
 /// What the file says; nothing where there is none.
 pub fn read(file: &Path, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
-    let text = match std::fs::read_to_string(file) {
+    let text = match text_of(file) {
         Ok(text) => text,
         // A file in the place of a directory above it holds no defaults of ours either.
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -71,6 +75,16 @@ pub fn allowed(root: &Command, words: &[String], key: Option<(&str, bool)>) -> R
         format!("{key} = {}", if is_switch { "true" } else { "1" })
     });
     parsed(&format!("[{table}]\n{line}\n"), root).map(drop)
+}
+
+/// Bounded: what never ends is no file of defaults.
+fn text_of(file: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(file)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if read as u64 > MOST_BYTES {
+        return Err(std::io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
+    }
+    Ok(text)
 }
 
 fn parsed(text: &str, root: &Command) -> Result<Vec<FlagDefault>, Fault> {
@@ -159,6 +173,12 @@ fn flags(table: &Table, words: &[String], of: &Command, out: &mut Vec<FlagDefaul
             let form = if is_switch { "true or false" } else { "a text, a number, or a list of these" };
             Fault::input(format!("{place}: its value is none that a flag has"), format!("Write {form}."))
         })?;
+        if key == "influx" {
+            values
+                .iter()
+                .filter(|v| v.contains("://"))
+                .try_for_each(|url| InfluxUrl::parse(url).map(drop))?;
+        }
         out.push(FlagDefault { words: words.to_vec(), flag: key.clone(), values, is_switch });
     }
     Ok(())
@@ -195,13 +215,8 @@ fn no_key(key: &str, value: &Value, place: &str) -> Result<(), Fault> {
     let mut held = Vec::new();
     strings(value, &mut held);
     let env = |name: &str| std::env::var(name).ok();
-    let is_key = |text: &&str| {
-        let in_url = text
-            .split_once("://")
-            .is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|a| a.contains('@')));
-        in_url || values::tells_our_secret(text, env)
-    };
-    if names_one || held.iter().any(|s| is_key(&s.as_str())) {
+    let is_key = |text: &str| values::holds_credential(text) || values::tells_our_secret(text, env);
+    if names_one || held.iter().any(|s| is_key(s)) {
         return Err(Fault::input(
             format!("{place} is, or holds, a key, a password or a token"),
             "Take it out of the file: keys are read from the environment or from a profile of the AWS tools, never from here.",
@@ -260,11 +275,18 @@ mod tests {
             "[defaults]\nendpoint = \"http://me:geheim123@h\"",
             "[object]\nendpoint = [\"http://a\", \"http://me:geheim123@h\"]",
             "[object]\nsecret-key = geheim123",
+            "[object]\nheader = [\"x-auth-token: geheim123\"]",
+            "[object]\nheader = \"Authorization: Basic geheim123\"",
+            "[defaults]\ninflux = \"http://h/write?db=x&code=geheim123\"",
+            "[defaults]\nlabel = [\"tier=a\", \"token=geheim123\"]",
+            "[defaults]\nname = \"AKIAGEHEIM1234567890\"",
+            "[object]\nendpoint = \"me:geheim123@h:9000\"",
         ] {
-            assert!(!told(text).contains("geheim"), "{text}: {}", told(text));
+            assert!(!told(text).to_lowercase().contains("geheim"), "{text}: {}", told(text));
         }
-        let sound = "[defaults]\nobserve-token-file = \"/run/token\"\nobserve-token-env = \"TOKEN\"";
-        assert_eq!(parsed(sound, &Cli::command()).unwrap().len(), 2);
+        let sound = "[defaults]\nobserve-token-file = \"/run/token\"\nobserve-token-env = \"TOKEN\"\nobserve = [\"ssh=root@h:22\", \"minio=http://h:9000\"]\n\
+                     influx = \"http://h/write?db=x\"\n[object]\nheader = \"x-amz-meta-owner: me\"";
+        assert_eq!(parsed(sound, &Cli::command()).unwrap().len(), 5);
     }
 
     #[test]
@@ -274,6 +296,13 @@ mod tests {
         for place in ["none/config.toml", "config/plimsoll/config.toml"] {
             assert!(read(&dir.path().join(place), &Cli::command()).unwrap().is_empty(), "{place}");
         }
+    }
+
+    #[test]
+    fn what_never_ends_is_not_read_to_its_end() {
+        let told = read(Path::new("/dev/zero"), &Cli::command()).unwrap_err().to_string();
+        assert!(told.contains("/dev/zero") && told.contains("longer than"), "{told}");
+        assert!(read(Path::new("/dev/null"), &Cli::command()).unwrap().is_empty());
     }
 
     #[test]

@@ -1,0 +1,130 @@
+//! What is made of a history: lists, pivots, comparisons, trends.
+
+use super::support::{Made, history};
+use super::*;
+
+fn query(text: &str) -> HistoryQuery {
+    HistoryQuery::parse(text).unwrap()
+}
+
+fn made(label: &'static str, rate: f64) -> Made {
+    Made { label, rate, ..Made::default() }
+}
+
+#[test]
+fn a_list_is_of_what_is_wanted_the_newest_first() {
+    let h = history(&[
+        made("gold", 1.0),
+        made("tin", 2.0),
+        Made { op: "put", valid: false, ..made("gold", 3.0) },
+    ]);
+    let ids = |text: &str| list(&h, &query(text)).runs.into_iter().map(|r| r.id).collect::<Vec<_>>();
+    assert_eq!(ids(""), ["r2", "r1", "r0"]);
+    assert_eq!(ids("label=tier%3Dgold"), ["r2", "r0"]);
+    assert_eq!(ids("label=tier%3Dgold&op=get"), ["r0"]);
+    assert_eq!(ids("validity=invalid"), ["r2"]);
+    assert_eq!(ids("since=2026-11-01T08:30:00Z&until=2026-11-01T09:30:00Z"), ["r1"]);
+    assert_eq!((ids("target=example").len(), ids("target=elsewhere").len()), (3, 0));
+    let answer = list(&h, &query("label=tier%3Dtin&skip=1"));
+    assert_eq!((answer.all, answer.found, answer.runs.len()), (3, 1, 0));
+    assert_eq!(answer.labels["tier"], ["gold", "tin"]);
+    assert_eq!(answer.ops, ["get", "put"]);
+}
+
+#[test]
+fn a_cell_is_of_one_load_and_void_lines_are_in_no_figure() {
+    let h = history(&[
+        made("gold", 100.0),
+        made("gold", 110.0),
+        Made { valid: false, ..made("gold", 9000.0) },
+        made("tin", 50.0),
+        Made { size: 65536, ..made("tin", 20.0) },
+    ]);
+    let answer = pivot(&h, &query("rows=label:tier&columns=op"));
+    assert_eq!(
+        (&answer.rows[..], &answer.columns[..]),
+        (&["gold".to_owned(), "tin".into()][..], &["get".to_owned()][..])
+    );
+    let gold = answer.cells[0][0].as_ref().unwrap();
+    assert!((gold.figure.unwrap().value - 110f64.mul_add(100.0, 0.0).sqrt()).abs() < 1e-9);
+    assert_eq!((gold.lines, gold.left_out, &gold.runs[..]), (2, 1, &["r1".to_owned(), "r0".into()][..]));
+    // Two sizes have no common rate.
+    let tin = answer.cells[1][0].as_ref().unwrap();
+    assert_eq!((tin.figure, tin.said.as_str()), (None, "no figure over 2 sizes"));
+    let by_size = pivot(&h, &query("rows=size&columns=label:tier&label=tier%3Dtin"));
+    assert_eq!(by_size.rows, ["4 KiB", "64 KiB"]);
+    assert_eq!(by_size.cells[1][0].as_ref().unwrap().figure.unwrap().value, 20.0);
+    let p99 = pivot(&h, &query("rows=label:tier&columns=size&figure=p99_ns"));
+    assert!(p99.cells[0][0].as_ref().unwrap().said.starts_with("median of 2 lines"));
+    assert_eq!(p99.cells[0][1], None);
+}
+
+#[test]
+fn two_sides_differ_by_what_compare_says() {
+    let all: Vec<Made> = [100.0, 80.0, 101.0, 81.0, 99.5, 79.5].map(|r| made("x", r)).to_vec();
+    let h = history(&all);
+    let answer = compare(&h, &query("a=r0&a=r2&a=r4&b=r1&b=r3&b=r5")).unwrap();
+    assert!(answer.paired, "made in turn");
+    let rate = answer.rows.iter().find(|r| r.figure == "ops_per_s").unwrap();
+    let said = plimsoll_stats::compare::compare(&[100.0, 101.0, 99.5], &[80.0, 81.0, 79.5], true);
+    assert_eq!(rate.ratio, Some(said.known().unwrap().ratio));
+    assert_eq!((rate.outcome, rate.holds_among_all), ("greater", Some(true)));
+    assert_eq!(rate.each.len(), 6);
+    assert!(!answer.rows.iter().any(|r| r.figure == "bytes_per_s"), "the same difference twice");
+    // One run a side: beside each other, and nothing is claimed.
+    let one = compare(&h, &query("a=r0&b=r1")).unwrap();
+    assert_eq!((one.rows[0].outcome, one.rows[0].ratio), ("undetermined", None));
+    assert!(one.rows[0].said.contains("run-to-run variation"), "{}", one.rows[0].said);
+    assert!(compare(&h, &query("a=r0&b=r0")).is_err() && compare(&h, &query("a=r0&b=r9")).is_err());
+}
+
+#[test]
+fn void_runs_are_beside_the_others_and_in_no_difference() {
+    let h = history(&[
+        made("x", 100.0),
+        Made { valid: false, ..made("x", 1.0) },
+        made("x", 50.0),
+        made("x", 51.0),
+    ]);
+    let answer = compare(&h, &query("a=r0&a=r1&b=r2&b=r3")).unwrap();
+    assert_eq!(
+        (answer.rows[0].outcome, answer.rows[0].each[1].as_ref().unwrap().valid),
+        ("undetermined", false)
+    );
+}
+
+#[test]
+fn a_trend_is_of_one_line_and_finds_its_step() {
+    let rate = |i: usize| if i < 12 { 100.0 } else { 80.0 } + [0.0, 0.7, -0.4, 0.3, -0.6][i % 5];
+    let mut all: Vec<Made> = (0..24).map(|i| made("x", rate(i))).collect();
+    all.push(Made { valid: false, ..made("x", 1.0) });
+    all.extend([Made { size: 65536, ..made("x", 7.0) }; 2]);
+    let h = history(&all);
+    let answer = trend(&h, &query(""));
+    assert_eq!((answer.lines.len(), answer.points.len(), answer.left_out), (2, 24, 1));
+    assert_eq!(answer.points[0].run, "r0");
+    assert_eq!(answer.steps.iter().map(|s| (s.at, s.run.as_str())).collect::<Vec<_>>(), [(12, "r12")]);
+    assert!(answer.steps[0].ratio.unwrap().contains(0.8), "{:?}", answer.steps);
+    let other = trend(&h, &query(&format!("line={}", answer.lines[1].key.replace('|', "%7C"))));
+    assert!(other.points.len() == 2 && other.said.starts_with("Undetermined: 2 runs"), "{}", other.said);
+    assert!(trend(&h, &query("op=delete")).line.is_none());
+}
+
+/// A directory is read when somebody asks, and what is new is there the next time.
+#[test]
+fn what_is_new_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = RunHistory::new(dir.path().join("runs"), Some(dir.path().join("index.sqlite")));
+    let HistoryState::Read(h) = known.look(Duration::from_secs(600)) else { panic!("it is not there") };
+    assert!(h.runs.is_empty());
+    std::fs::create_dir(dir.path().join("runs")).unwrap();
+    let id = "20261101-080000-0001";
+    plimsoll_store::RunDir::create_at(&dir.path().join("runs").join(id)).unwrap();
+    let seen = || match known.look(Duration::from_secs(600)) {
+        HistoryState::Read(h) => h.find(id).is_some(),
+        _ => false,
+    };
+    while !seen() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
