@@ -14,7 +14,9 @@ fn main() {
     let page = if built.is_file() {
         built
     } else {
-        println!("cargo::warning=web/dist/history.html is missing: the history will be a plain list. Run `make web` first.");
+        println!(
+            "cargo::warning=web/dist/history.html is missing: the history will be a plain list. Run `make web` first."
+        );
         root.join("src/fallback.html")
     };
     if let Err(e) = fs::copy(&page, &out) {

@@ -75,11 +75,15 @@ impl RunFilter {
     /// Whether a run is wanted: the same condition, for whoever has the runs in memory.
     pub fn takes(&self, run: &IndexedRun) -> bool {
         let any = |none: bool, one: bool| none || one;
-        let begun = || run.entry.started_at.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond);
+        let begun =
+            || run.entry.started_at.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond);
         self.labels.iter().all(|(name, value)| run.entry.labels.get(name) == Some(value))
             && any(self.ops.is_empty(), run.ops.iter().any(|op| self.ops.contains(op)))
             && any(self.standings.is_empty(), self.standings.contains(&run.standing))
-            && any(self.targets.is_empty(), run.targets.iter().any(|w| self.targets.iter().any(|t| w.contains(t))))
+            && any(
+                self.targets.is_empty(),
+                run.targets.iter().any(|w| self.targets.iter().any(|t| w.contains(t))),
+            )
             && self.since_us.is_none_or(|since| begun().is_some_and(|at| at >= since))
             && self.until_us.is_none_or(|until| begun().is_some_and(|at| at < until))
     }

@@ -29,7 +29,8 @@ fn main() {
         made(i, "put", "tin", 300.0 + noise(i), i == 26);
     }
     made(27, "put", EVIL, 5.0, false);
-    let options = ServeOptions { address: "0".parse().expect("an address"), root, token: None, names: Vec::new() };
+    let options =
+        ServeOptions { address: "0".parse().expect("an address"), root, token: None, names: Vec::new() };
     let server = LiveServer::start(options).expect("it serves");
     println!("{}", server.url("/"));
     let _ = std::io::stdin().read_to_end(&mut Vec::new());

@@ -70,7 +70,10 @@ impl PageAccess {
             // A page of ours asks without an origin, or with its own; data is for no other.
             let strange = headers.get_all(ORIGIN).iter().any(|o| o.as_bytes() != own.as_bytes());
             if strange && uri.path().starts_with("/api/") {
-                return Admission::Refuse(StatusCode::FORBIDDEN, "This is asked by the page of Plimsoll only.");
+                return Admission::Refuse(
+                    StatusCode::FORBIDDEN,
+                    "This is asked by the page of Plimsoll only.",
+                );
             }
             return Admission::Go;
         }
@@ -233,7 +236,8 @@ mod tests {
     fn data_is_given_to_no_page_of_somebody_else() {
         let a = access(None);
         let host = ("host", "localhost:9741");
-        let api = |more: &[(&'static str, &str)]| ask(&a, Method::GET, "/api/runs", &[&[host], more].concat());
+        let api =
+            |more: &[(&'static str, &str)]| ask(&a, Method::GET, "/api/runs", &[&[host], more].concat());
         assert_eq!((api(&[]), api(&[("origin", "http://localhost:9741")])), (200, 200));
         for origin in ["http://evil.example", "null", "http://127.0.0.1:9741", "https://localhost:9741"] {
             assert_eq!(api(&[("origin", origin)]), 403, "{origin}");

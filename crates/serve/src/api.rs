@@ -61,11 +61,14 @@ async fn answer<T: Serialize + 'static>(
             Err(BadQuery(why)) => refused(StatusCode::BAD_REQUEST, &why),
         },
         HistoryState::Reading => {
-            let mut wait = refused(StatusCode::SERVICE_UNAVAILABLE, "The runs are being read for the first time.");
+            let mut wait =
+                refused(StatusCode::SERVICE_UNAVAILABLE, "The runs are being read for the first time.");
             wait.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             wait
         }
-        HistoryState::Failed(why) => refused(StatusCode::INTERNAL_SERVER_ERROR, &format!("The runs cannot be read: {why}.")),
+        HistoryState::Failed(why) => {
+            refused(StatusCode::INTERNAL_SERVER_ERROR, &format!("The runs cannot be read: {why}."))
+        }
     })
     .await
 }

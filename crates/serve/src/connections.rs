@@ -81,7 +81,11 @@ async fn answer_one(stream: TcpStream, tls: Option<TlsAcceptor>, app: Router, li
     }
 }
 
-async fn speak(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router, limits: ConnectionLimits) {
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    limits: ConnectionLimits,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.head);
     // What goes wrong on a connection is between it and whoever opened it.
@@ -114,7 +118,11 @@ impl MovingStream {
 }
 
 impl AsyncRead for MovingStream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
@@ -228,7 +236,8 @@ mod tests {
             stream.write_all(bytes).unwrap();
             stream
         };
-        let strangers: Vec<TcpStream> = (0..9).map(|i| begin(if i % 2 == 0 { b"" } else { &[22, 3, 1, 2, 0, 1] })).collect();
+        let strangers: Vec<TcpStream> =
+            (0..9).map(|i| begin(if i % 2 == 0 { b"" } else { &[22, 3, 1, 2, 0, 1] })).collect();
         // All of them had a place in turn, which they could not have had if one had kept it.
         strangers.into_iter().for_each(|s| drop(until_the_end(s)));
     }

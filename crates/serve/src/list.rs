@@ -31,7 +31,10 @@ pub fn page(place: &str, query: &str, answer: &Result<ListAnswer, HistoryState>)
     let still = match answer {
         Ok(answer) => table(&place, query, answer),
         Err(HistoryState::Failed(why)) => {
-            format!("<h1>Runs</h1><p role=\"alert\">The runs cannot be listed: {}</p>", escape(&printable(why, false)))
+            format!(
+                "<h1>Runs</h1><p role=\"alert\">The runs cannot be listed: {}</p>",
+                escape(&printable(why, false))
+            )
         }
         Err(_) => "<h1>Runs</h1><p>The runs are being read. Reload the page.</p>".into(),
     };
@@ -41,7 +44,9 @@ pub fn page(place: &str, query: &str, answer: &Result<ListAnswer, HistoryState>)
 
 /// The server sends a stricter one, which allows the page to ask it.
 fn without_policy(template: &str) -> String {
-    let Some(at) = template.find("<meta http-equiv=\"Content-Security-Policy\"") else { return template.to_owned() };
+    let Some(at) = template.find("<meta http-equiv=\"Content-Security-Policy\"") else {
+        return template.to_owned();
+    };
     let end = template[at..].find('>').map_or(template.len(), |n| at + n + 1);
     format!("{}{}", &template[..at], &template[end..])
 }
@@ -62,11 +67,20 @@ fn table(place: &str, query: &str, answer: &ListAnswer) -> String {
     answer.tests.iter().for_each(|t| out.push_str(&test_tr(t)));
     out.push_str("</tbody>\n</table></div>\n");
     // The rest of the query stays as it was asked.
-    let rest: String = query.split('&').filter(|p| !p.is_empty() && !p.starts_with("skip=")).map(|p| format!("{p}&")).collect();
+    let rest: String = query
+        .split('&')
+        .filter(|p| !p.is_empty() && !p.starts_with("skip="))
+        .map(|p| format!("{p}&"))
+        .collect();
     let link = |skip: usize, word: &str| format!("<a href=\"/?{}skip={skip}\">{word}</a> ", escape(&rest));
     let shown = answer.runs.len();
-    let newer = if answer.skip > 0 { link(answer.skip.saturating_sub(crate::history::RUNS_SHOWN), "Newer") } else { String::new() };
-    let older = if answer.skip + shown < answer.found { link(answer.skip + shown, "Older") } else { String::new() };
+    let newer = if answer.skip > 0 {
+        link(answer.skip.saturating_sub(crate::history::RUNS_SHOWN), "Newer")
+    } else {
+        String::new()
+    };
+    let older =
+        if answer.skip + shown < answer.found { link(answer.skip + shown, "Older") } else { String::new() };
     out.push_str(&format!("<p>{newer}{older}</p>\n"));
     out
 }
@@ -108,7 +122,12 @@ mod tests {
         let html = page(evil, &format!("label={evil}&"), &Ok(answer));
         // Within the data a quote is one of JSON, and no tag can begin.
         let still = html.split("<script").next().unwrap();
-        assert!(!html.contains("<script>alert") && !still.contains("\" onload=x") && still.contains("&lt;script&gt;"), "{still}");
+        assert!(
+            !html.contains("<script>alert")
+                && !still.contains("\" onload=x")
+                && still.contains("&lt;script&gt;"),
+            "{still}"
+        );
         assert_eq!(html.matches("id=\"plimsoll-data\">").count(), 1);
     }
 
@@ -124,15 +143,21 @@ mod tests {
         let html = page("/runs", "", &Ok(none));
         assert!(html.contains("no runs here yet") && html.contains("plimsoll object put"), "{html}");
         assert!(page("/runs", "", &Err(HistoryState::Reading)).contains("being read"));
-        assert!(page("/runs", "", &Err(HistoryState::Failed("no <room>".into()))).contains("no &lt;room&gt;"));
+        assert!(
+            page("/runs", "", &Err(HistoryState::Failed("no <room>".into()))).contains("no &lt;room&gt;")
+        );
     }
 
     #[test]
     fn the_rest_of_the_list_keeps_what_was_asked_for() {
-        let made: Vec<support::Made> = (0..250).map(|i| support::Made { rate: f64::from(i), ..support::Made::default() }).collect();
+        let made: Vec<support::Made> =
+            (0..250).map(|i| support::Made { rate: f64::from(i), ..support::Made::default() }).collect();
         let history = support::history(&made);
         let query = HistoryQuery::parse("op=get&skip=100").unwrap();
         let html = page("/runs", "op=get&skip=100", &Ok(list(&history, &query)));
-        assert!(html.contains("href=\"/?op=get&amp;skip=0\">Newer") && html.contains("href=\"/?op=get&amp;skip=200\">Older"));
+        assert!(
+            html.contains("href=\"/?op=get&amp;skip=0\">Newer")
+                && html.contains("href=\"/?op=get&amp;skip=200\">Older")
+        );
     }
 }

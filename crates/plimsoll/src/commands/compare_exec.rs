@@ -292,9 +292,8 @@ fn names(a: &[Member], b: &[Member]) -> (String, String) {
 
 /// Whether each pair was complete before the next began.
 fn made_in_turn(a: &[Member], b: &[Member]) -> bool {
-    let starts = |side: &[Member]| {
-        side.iter().map(|m| m.summary.environment.started_at.clone()).collect::<Vec<_>>()
-    };
+    let starts =
+        |side: &[Member]| side.iter().map(|m| m.summary.environment.started_at.clone()).collect::<Vec<_>>();
     compare::made_in_turn(&starts(a), &starts(b))
 }
 

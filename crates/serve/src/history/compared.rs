@@ -86,7 +86,8 @@ pub fn compare(history: &History, query: &HistoryQuery) -> Result<CompareAnswer,
     if let Some(twice) = ids.iter().enumerate().find(|(i, id)| ids[..*i].contains(id)).map(|(_, id)| id) {
         return Err(BadQuery(format!("Run {twice} is chosen twice.")));
     }
-    let starts = |side: &[&HistoryRun]| side.iter().map(|r| r.run.entry.started_at.clone()).collect::<Vec<_>>();
+    let starts =
+        |side: &[&HistoryRun]| side.iter().map(|r| r.run.entry.started_at.clone()).collect::<Vec<_>>();
     let paired = compare::made_in_turn(&starts(&a), &starts(&b));
     // The order in which lines first come.
     let mut keys: Vec<LineKey> = Vec::new();
@@ -100,7 +101,9 @@ pub fn compare(history: &History, query: &HistoryQuery) -> Result<CompareAnswer,
     let mut rows = Vec::new();
     let mut p = Vec::new();
     for key in &keys {
-        for figure in [HistoryFigure::OpsPerS, HistoryFigure::BytesPerS, HistoryFigure::P50, HistoryFigure::P99] {
+        for figure in
+            [HistoryFigure::OpsPerS, HistoryFigure::BytesPerS, HistoryFigure::P50, HistoryFigure::P99]
+        {
             let (row, chance) = row(history, (&a, &b), key, figure, paired);
             // Bytes are ops times their size: the same difference again, but for lines that count bytes only.
             let again = figure == HistoryFigure::BytesPerS
@@ -117,13 +120,15 @@ pub fn compare(history: &History, query: &HistoryQuery) -> Result<CompareAnswer,
         let held = p.and_then(|_| holds.next());
         row.holds_among_all = held.filter(|_| matches!(row.outcome, "greater" | "less"));
     }
-    let of_side = |side: &'static str| move |r: &&HistoryRun| ComparedRun {
-        id: r.run.entry.id.clone(),
-        side,
-        started_at: r.run.entry.started_at.clone(),
-        what: r.run.what.clone(),
-        mark: r.run.mark.clone(),
-        labels: r.run.entry.labels.clone(),
+    let of_side = |side: &'static str| {
+        move |r: &&HistoryRun| ComparedRun {
+            id: r.run.entry.id.clone(),
+            side,
+            started_at: r.run.entry.started_at.clone(),
+            what: r.run.what.clone(),
+            mark: r.run.mark.clone(),
+            labels: r.run.entry.labels.clone(),
+        }
     };
     let runs = a.iter().map(of_side("a")).chain(b.iter().map(of_side("b"))).collect();
     let command = format!("plimsoll compare {} -- {}", query.a.join(" "), query.b.join(" "));
@@ -167,6 +172,14 @@ fn row(
         Verdict::Inconclusive(why) => (None, "undetermined", format!("Undetermined: {why}.")),
     };
     let each = of_a.into_iter().chain(of_b).collect();
-    let row = ComparedRow { line: name(of), figure: figure.name(), each, ratio, outcome, holds_among_all: None, said };
+    let row = ComparedRow {
+        line: name(of),
+        figure: figure.name(),
+        each,
+        ratio,
+        outcome,
+        holds_among_all: None,
+        said,
+    };
     (row, p)
 }

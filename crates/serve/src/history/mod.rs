@@ -20,7 +20,7 @@ use plimsoll_model::text::clean;
 use plimsoll_store::net;
 
 pub use compared::compare;
-pub use listed::{ListAnswer, ListedRun, RUNS_SHOWN, list};
+pub use listed::{FilterOffers, ListAnswer, ListedRun, RUNS_SHOWN, list};
 pub use pivoted::pivot;
 pub use query::{BadQuery, HistoryQuery};
 pub use trended::trend;
@@ -61,6 +61,8 @@ pub struct History {
     pub lines: Vec<IndexedLine>,
     /// Newest first.
     pub tests: Vec<HistoryTest>,
+    /// What there is to filter by.
+    pub offers: FilterOffers,
     /// Why every run was read anew, where it was.
     pub note: Option<String>,
 }
@@ -100,7 +102,13 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl RunHistory {
     /// Nothing is read before somebody asks.
     pub fn new(root: PathBuf, file: Option<PathBuf>) -> Arc<Self> {
-        Arc::new(Self { root, reading: Mutex::default(), read: Condvar::new(), index: Mutex::default(), file })
+        Arc::new(Self {
+            root,
+            reading: Mutex::default(),
+            read: Condvar::new(),
+            index: Mutex::default(),
+            file,
+        })
     }
 
     /// What is known. What is not fresh is read again; where nothing is known, or it is stale, that is waited for, at most so long.
@@ -231,7 +239,8 @@ impl History {
             line.op = clean(&line.op).into_owned();
         }
         all.reverse();
-        Self { runs: all, lines, ..Self::default() }
+        let offers = FilterOffers::of(all.iter().map(|r| &r.run));
+        Self { runs: all, lines, offers, ..Self::default() }
     }
 
     fn again(&self) -> Self {
@@ -240,12 +249,16 @@ impl History {
             runs: self.runs.iter().map(run).collect(),
             lines: self.lines.clone(),
             tests: Vec::new(),
+            offers: self.offers.clone(),
             note: self.note.clone(),
         }
     }
 
     /// The lines of the runs that are wanted, newest run first. Sums of workloads that ran together are no line of a load.
-    fn lines_of<'a>(&'a self, query: &'a HistoryQuery) -> impl Iterator<Item = (&'a HistoryRun, &'a IndexedLine)> {
+    fn lines_of<'a>(
+        &'a self,
+        query: &'a HistoryQuery,
+    ) -> impl Iterator<Item = (&'a HistoryRun, &'a IndexedLine)> {
         let runs = self.runs.iter().filter(|r| query.filter.takes(&r.run));
         runs.flat_map(|r| self.lines[r.lines.clone()].iter().map(move |l| (r, l)))
             .filter(|(_, l)| l.together == 0)

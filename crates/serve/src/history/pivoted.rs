@@ -109,7 +109,9 @@ fn cell(lines: &[&IndexedLine], figure: HistoryFigure) -> PivotCell {
         (Some(what), _) => (None, format!("no figure over {what}")),
         (None, []) if valid.is_empty() => (None, "no valid line".into()),
         (None, []) => (None, "not measured".into()),
-        (None, [one]) if one.low == one.high => (Some(*one), "one line, without an interval of its own".into()),
+        (None, [one]) if one.low == one.high => {
+            (Some(*one), "one line, without an interval of its own".into())
+        }
         (None, [one]) => (Some(*one), "one line: 95 % within its run".into()),
         // Percentiles are not averaged: the middle one of the runs, and how far they reach.
         (None, many) if is_latency => {

@@ -23,8 +23,12 @@ pub enum HistoryFigure {
 }
 
 impl HistoryFigure {
-    const ALL: [(&'static str, Self); 4] =
-        [("ops_per_s", Self::OpsPerS), ("bytes_per_s", Self::BytesPerS), ("p50_ns", Self::P50), ("p99_ns", Self::P99)];
+    const ALL: [(&'static str, Self); 4] = [
+        ("ops_per_s", Self::OpsPerS),
+        ("bytes_per_s", Self::BytesPerS),
+        ("p50_ns", Self::P50),
+        ("p99_ns", Self::P99),
+    ];
 
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, f)| *f == self).map_or("", |(name, _)| name)
@@ -62,7 +66,10 @@ impl HistoryQuery {
 
     pub fn parse(text: &str) -> Result<Self, BadQuery> {
         if text.len() > MOST_BYTES {
-            return Err(BadQuery(format!("The query has {} bytes; {MOST_BYTES} are the most. Leave conditions out.", text.len())));
+            return Err(BadQuery(format!(
+                "The query has {} bytes; {MOST_BYTES} are the most. Leave conditions out.",
+                text.len()
+            )));
         }
         let mut q = Self::default();
         for pair in text.split('&').filter(|p| !p.is_empty()) {
@@ -79,7 +86,8 @@ impl HistoryQuery {
     fn take(&mut self, name: &str, value: String) -> Result<(), BadQuery> {
         let bad = |what: &str| Err(BadQuery(format!("{name}: {what}.")));
         let f = &mut self.filter;
-        let many = [f.labels.len(), f.ops.len(), f.targets.len(), f.standings.len(), self.a.len(), self.b.len()];
+        let many =
+            [f.labels.len(), f.ops.len(), f.targets.len(), f.standings.len(), self.a.len(), self.b.len()];
         if many.into_iter().any(|n| n >= MOST_VALUES) {
             return bad("more than 40 values; leave some out");
         }
@@ -121,7 +129,12 @@ impl HistoryQuery {
             "line" => self.line = Some(value),
             // What only the page itself knows: which view is shown.
             "view" => {}
-            _ => return Err(BadQuery(format!("There is no condition called {}.", plimsoll_model::text::clean(name)))),
+            _ => {
+                return Err(BadQuery(format!(
+                    "There is no condition called {}.",
+                    plimsoll_model::text::clean(name)
+                )));
+            }
         }
         Ok(())
     }

@@ -13,7 +13,11 @@ fn made(label: &'static str, rate: f64) -> Made {
 
 #[test]
 fn a_list_is_of_what_is_wanted_the_newest_first() {
-    let h = history(&[made("gold", 1.0), made("tin", 2.0), Made { op: "put", valid: false, ..made("gold", 3.0) }]);
+    let h = history(&[
+        made("gold", 1.0),
+        made("tin", 2.0),
+        Made { op: "put", valid: false, ..made("gold", 3.0) },
+    ]);
     let ids = |text: &str| list(&h, &query(text)).runs.into_iter().map(|r| r.id).collect::<Vec<_>>();
     assert_eq!(ids(""), ["r2", "r1", "r0"]);
     assert_eq!(ids("label=tier%3Dgold"), ["r2", "r0"]);
@@ -37,7 +41,10 @@ fn a_cell_is_of_one_load_and_void_lines_are_in_no_figure() {
         Made { size: 65536, ..made("tin", 20.0) },
     ]);
     let answer = pivot(&h, &query("rows=label:tier&columns=op"));
-    assert_eq!((&answer.rows[..], &answer.columns[..]), (&["gold".to_owned(), "tin".into()][..], &["get".to_owned()][..]));
+    assert_eq!(
+        (&answer.rows[..], &answer.columns[..]),
+        (&["gold".to_owned(), "tin".into()][..], &["get".to_owned()][..])
+    );
     let gold = answer.cells[0][0].as_ref().unwrap();
     assert!((gold.figure.unwrap().value - 110f64.mul_add(100.0, 0.0).sqrt()).abs() < 1e-9);
     assert_eq!((gold.lines, gold.left_out, &gold.runs[..]), (2, 1, &["r1".to_owned(), "r0".into()][..]));
@@ -73,9 +80,17 @@ fn two_sides_differ_by_what_compare_says() {
 
 #[test]
 fn void_runs_are_beside_the_others_and_in_no_difference() {
-    let h = history(&[made("x", 100.0), Made { valid: false, ..made("x", 1.0) }, made("x", 50.0), made("x", 51.0)]);
+    let h = history(&[
+        made("x", 100.0),
+        Made { valid: false, ..made("x", 1.0) },
+        made("x", 50.0),
+        made("x", 51.0),
+    ]);
     let answer = compare(&h, &query("a=r0&a=r1&b=r2&b=r3")).unwrap();
-    assert_eq!((answer.rows[0].outcome, answer.rows[0].each[1].as_ref().unwrap().valid), ("undetermined", false));
+    assert_eq!(
+        (answer.rows[0].outcome, answer.rows[0].each[1].as_ref().unwrap().valid),
+        ("undetermined", false)
+    );
 }
 
 #[test]

@@ -78,7 +78,8 @@ fn name(l: &IndexedLine) -> String {
     let load = if l.load.is_empty() || l.load == l.op { String::new() } else { format!(" ({})", l.load) };
     let size = if l.size_bytes > 0 { format!(" {}", number::size(l.size_bytes)) } else { String::new() };
     // A plan's own name for it, where it says more than the op.
-    let own = if l.workload.is_empty() || l.workload == l.op { String::new() } else { format!(", {}", l.workload) };
+    let own =
+        if l.workload.is_empty() || l.workload == l.op { String::new() } else { format!(", {}", l.workload) };
     format!("{}{load}{size}, {} in flight{own}", l.op, l.concurrency)
 }
 
@@ -88,10 +89,18 @@ pub fn trend(history: &History, query: &HistoryQuery) -> TrendAnswer {
     for (_, line) in history.lines_of(query) {
         by_line.entry(key(line)).or_default().push(line);
     }
-    let offered = |(key, of): (&String, &Vec<&IndexedLine>)| TrendLine { key: key.clone(), name: name(of[0]), runs: of.len() };
+    let offered = |(key, of): (&String, &Vec<&IndexedLine>)| TrendLine {
+        key: key.clone(),
+        name: name(of[0]),
+        runs: of.len(),
+    };
     let mut lines: Vec<TrendLine> = by_line.iter().map(offered).collect();
     lines.sort_by_key(|l| std::cmp::Reverse(l.runs));
-    let line = query.line.clone().filter(|l| by_line.contains_key(l)).or_else(|| lines.first().map(|l| l.key.clone()));
+    let line = query
+        .line
+        .clone()
+        .filter(|l| by_line.contains_key(l))
+        .or_else(|| lines.first().map(|l| l.key.clone()));
     lines.truncate(MOST_LINES);
     let all = line.as_ref().and_then(|l| by_line.get(l)).map_or(&[][..], Vec::as_slice);
     // Newest run first, as the history has them: the newest stay.
@@ -133,7 +142,12 @@ impl TrendAnswer {
         };
         self.levels =
             reading.levels.iter().map(|&(from, to, median)| TrendLevel { from, to, median }).collect();
-        let step = |c: &trend::TrendChange| TrendStep { at: c.at, run: self.points[c.at].run.clone(), ratio: c.ratio, p: c.p };
+        let step = |c: &trend::TrendChange| TrendStep {
+            at: c.at,
+            run: self.points[c.at].run.clone(),
+            ratio: c.ratio,
+            p: c.p,
+        };
         self.steps = reading.changes.iter().map(step).collect();
         self.said = match self.steps.len() {
             0 => format!("No change of the level is proved over {} runs.", values.len()),
@@ -142,7 +156,8 @@ impl TrendAnswer {
         };
         self.said += " Of 100 histories without a change, 5 at most show one.";
         if reading.resembling {
-            self.said += " Neighbouring runs resemble each other here, so that more would: look for what they share.";
+            self.said +=
+                " Neighbouring runs resemble each other here, so that more would: look for what they share.";
         }
     }
 }
