@@ -36,7 +36,9 @@ function go(change: Partial<HistoryState>): void {
   const moves = "skip" in change || "a" in change || "b" in change;
   state = { ...state, ...(moves ? {} : { skip: 0 }), ...change };
   if (toQuery(state) !== before) history.pushState(null, "", `/${toQuery(state)}`);
-  show();
+  // Which runs are chosen is nothing that a list has to be asked for.
+  if (state.view !== "compare" && Object.keys(change).every((k) => k === "a" || k === "b")) return show();
+  sync();
   void load();
 }
 

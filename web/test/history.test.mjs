@@ -145,7 +145,7 @@ it("compares the runs that were chosen, and claims nothing of two", () => withPa
 
 it("shows a trend and where its level changed", () => withPage("/?view=trend&label=tier%3Dgold", async (page) => {
   await seen(page, "#view", "The level changed once over 24 runs");
-  assert.match(await page.textContent("#view"), /From 20261113-080000-000c on: × 0\.80/);
+  assert.match(await page.textContent("#view"), /From 20261113-080000-000c on: × 0\.799 ± /);
   assert.equal(await page.locator("svg.trend circle").count(), 24);
   assert.equal(await page.locator("svg.trend .step").count(), 1);
   assert.equal(await page.locator("#view tbody tr").count(), 24);

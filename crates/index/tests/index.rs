@@ -12,7 +12,12 @@ use plimsoll_store::RunDir;
 use support::{MadeRun, make};
 
 fn ids(index: &mut RunIndex, filter: RunFilter) -> Vec<String> {
-    index.runs(&filter).unwrap().into_iter().map(|r| r.entry.id).collect()
+    let found: Vec<String> = index.runs(&filter).unwrap().into_iter().map(|r| r.entry.id).collect();
+    // Whoever has all runs in memory finds the same.
+    let all = index.runs(&RunFilter::default()).unwrap();
+    let taken: Vec<String> = all.into_iter().filter(|r| filter.takes(r)).map(|r| r.entry.id).collect();
+    assert_eq!(found, taken, "{filter:?}");
+    found
 }
 
 fn open(root: &Path) -> RunIndex {

@@ -30,6 +30,34 @@ pub struct ListedRun {
     pub imported: Option<String>,
 }
 
+/// What there is to filter by.
+#[derive(Debug, Clone, Default)]
+pub struct FilterOffers {
+    labels: BTreeMap<String, Vec<String>>,
+    ops: Vec<String>,
+}
+
+impl FilterOffers {
+    pub fn of<'a>(runs: impl Iterator<Item = &'a IndexedRun>) -> Self {
+        let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut ops = BTreeSet::new();
+        for run in runs {
+            for (name, value) in &run.entry.labels {
+                if labels.len() < MOST_LABELS || labels.contains_key(name.as_str()) {
+                    let values = labels.entry(name).or_default();
+                    if values.len() < MOST_VALUES {
+                        values.insert(value);
+                    }
+                }
+            }
+            ops.extend(run.ops.iter().map(String::as_str));
+        }
+        let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let labels = labels.into_iter().map(|(name, values)| (name.to_owned(), owned(values))).collect();
+        Self { labels, ops: owned(ops) }
+    }
+}
+
 /// What a page shows as a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ListAnswer {
@@ -76,22 +104,6 @@ pub fn list(history: &History, query: &HistoryQuery) -> ListAnswer {
         }
         found += 1;
     }
-    let mut labels: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut ops = BTreeSet::new();
-    for r in &history.runs {
-        for (name, value) in &r.run.entry.labels {
-            if labels.len() < MOST_LABELS || labels.contains_key(name.as_str()) {
-                let values = labels.entry(name).or_default();
-                if values.len() < MOST_VALUES {
-                    values.insert(value);
-                }
-            }
-        }
-        for op in &r.run.ops {
-            ops.insert(op.as_str());
-        }
-    }
-    let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect::<Vec<_>>();
     ListAnswer {
         schema: "plimsoll.history/1",
         all: history.runs.len(),
@@ -99,8 +111,8 @@ pub fn list(history: &History, query: &HistoryQuery) -> ListAnswer {
         skip: query.skip,
         runs,
         tests: if query.filter == Default::default() { history.tests.clone() } else { Vec::new() },
-        labels: labels.into_iter().map(|(name, values)| (name.to_owned(), owned(values))).collect(),
-        ops: owned(ops),
+        labels: history.offers.labels.clone(),
+        ops: history.offers.ops.clone(),
         note: history.note.clone(),
     }
 }

@@ -20,7 +20,7 @@ use plimsoll_model::text::clean;
 use plimsoll_store::net;
 
 pub use compared::compare;
-pub use listed::{ListAnswer, ListedRun, RUNS_SHOWN, list};
+pub use listed::{FilterOffers, ListAnswer, ListedRun, RUNS_SHOWN, list};
 pub use pivoted::pivot;
 pub use query::{BadQuery, HistoryQuery};
 pub use trended::trend;
@@ -61,6 +61,8 @@ pub struct History {
     pub lines: Vec<IndexedLine>,
     /// Newest first.
     pub tests: Vec<HistoryTest>,
+    /// What there is to filter by.
+    pub offers: FilterOffers,
     /// Why every run was read anew, where it was.
     pub note: Option<String>,
 }
@@ -237,7 +239,8 @@ impl History {
             line.op = clean(&line.op).into_owned();
         }
         all.reverse();
-        Self { runs: all, lines, ..Self::default() }
+        let offers = FilterOffers::of(all.iter().map(|r| &r.run));
+        Self { runs: all, lines, offers, ..Self::default() }
     }
 
     fn again(&self) -> Self {
@@ -246,6 +249,7 @@ impl History {
             runs: self.runs.iter().map(run).collect(),
             lines: self.lines.clone(),
             tests: Vec::new(),
+            offers: self.offers.clone(),
             note: self.note.clone(),
         }
     }
