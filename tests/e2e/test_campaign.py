@@ -220,7 +220,7 @@ def test_runs_that_were_brought_along_stand_beside_ours(plimsoll, runs, tmp_path
 
 
 def test_templates_are_written_once_and_say_what_is_to_be_filled_in(plimsoll, tmp_path):
-    for name in ("object-tiers", "cluster-speed", "block-tiers", "disks"):
+    for name in ("object-tiers", "cluster-speed", "gateway-cluster", "block-tiers", "disks"):
         file = tmp_path / f"{name}.toml"
         plimsoll("campaign", "new", name, "-o", file, check=True)
         told = plimsoll("campaign", "run", file, "--dry-run")

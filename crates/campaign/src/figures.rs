@@ -12,6 +12,7 @@ use plimsoll_stats::cycles;
 use serde::{Deserialize, Serialize};
 
 use crate::burst::LimitFigures;
+use crate::served::ServedFigures;
 
 /// One run of a cell, as the ledger has it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ pub struct CellRun {
     /// Falls of its lines, in order of time; of many the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub falls: Vec<SeenFall>,
+    /// What its servers did meanwhile, where they were observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServedFigures>,
 }
 
 /// What one line of a run says.
@@ -144,6 +148,7 @@ impl CellRun {
             bound,
             void,
             tool: summary.environment.imported.as_ref().map(|from| from.who()),
+            servers: ServedFigures::of_summary(summary),
             ..Self::default()
         }
     }

@@ -31,6 +31,7 @@ mod replicate;
 mod rest;
 mod result;
 mod schedule;
+mod served;
 mod spread;
 mod state;
 pub mod stop;
@@ -72,14 +73,15 @@ pub use pivot::{AxisPivot, PivotRow, axes as axes_of, pivot};
 pub use read::{Campaigned, ReadError, read_campaign};
 pub use replicate::{
     ComparedFigure, ComparedFigures, Published, PublishedAs, PublishedCliff, PublishedCost, PublishedFigure,
-    PublishedLimit, PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication, borrowed_keys,
-    published_result, replication,
+    PublishedLimit, PublishedRatio, PublishedSubject, REPLICATE_SCHEMA, ReplicaVerdict, Replication,
+    borrowed_keys, published_result, replication,
 };
 pub use rest::{CALM_LOOKS, CampaignRest, Rested, wait_for_rest};
 pub use result::{
     CampaignResult, CampaignRow, IntervalOf, OURS, RESULT_SCHEMA, VoidCellRun, line_name, result,
 };
 pub use schedule::{RunDue, RunTime, TIME_AXIS, TimesOfDay};
+pub use served::{DaemonFigures, NONE_SEEN, OverRuns, ServedDaemon, ServedFigures, ServedRow};
 pub use state::{CampaignSpent, CampaignState, CellState};
 pub use template::{TEMPLATES, template};
 pub use unseen::{note_shown, unseen_dangers};

@@ -10,6 +10,7 @@ use crate::cells::{CampaignCell, CellWork};
 use crate::figures::{CellFigure, CellRun, SeenFall};
 use crate::file::{CampaignFile, Promised};
 use crate::schedule::TIME_AXIS;
+use crate::served::ServedRow;
 use crate::spread;
 use crate::state::CampaignState;
 
@@ -101,6 +102,9 @@ pub struct CampaignRow {
     pub refused_ops: u64,
     /// What the runs found to bind, where they agree; `mixed` where they do not. Null: none said.
     pub bound: Option<String>,
+    /// What servers did in its valid runs, where they were observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServedRow>,
     /// Runs whose figures are in it.
     pub runs: Vec<String>,
     /// Runs that are void, and why.
@@ -310,6 +314,7 @@ fn row(
         refused: flat().map(|(_, f)| f.refused).fold(0.0, f64::max),
         refused_ops: flat().map(|(_, f)| f.refused_ops).sum(),
         bound: agreed(flat().filter_map(|(r, f)| r.bound.get(&f.op).map(String::as_str))),
+        servers: ServedRow::of(flat()),
         runs: flat().map(|(r, _)| r.run.clone()).collect(),
         void: void.map(|r| VoidCellRun { run: r.run.clone(), codes: r.void.clone(), exit: r.exit }).collect(),
         to_go,

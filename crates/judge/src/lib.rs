@@ -160,6 +160,7 @@ pub fn judge(
     let mut workloads: Vec<_> = lines.iter().map(|l| l.summary(data)).collect();
     let mut saturations = concluded.saturations;
     servers::with_ceilings(&mut saturations, data);
+    search::with_limits(&mut saturations, &lines, observed.as_ref().map(|(servers, _)| servers));
     search::apply(&lines, &mut workloads, &saturations);
     let machines: Vec<String> = data
         .environment

@@ -1,9 +1,12 @@
 //! Lines of searches for the best concurrency, and what holds for the concurrency that each found.
 
+use std::collections::BTreeSet;
+
 use plimsoll_control::{load_point_of, rung_of, search_of};
 use plimsoll_model::analysis::{Saturation, SaturationPoint};
 use plimsoll_model::plan::{ControllerSpec, Plan};
 use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::summary::servers::{ServersLimit, ServersSummary};
 use plimsoll_model::{Estimate, Finding, Level, RunSummary};
 
 use super::line::Line;
@@ -29,6 +32,30 @@ fn rung(line: &Line<'_>) -> Option<(usize, u32)> {
 
 fn point(found: &Saturation, concurrency: u32) -> Option<&SaturationPoint> {
     found.points.iter().find(|p| p.concurrency == concurrency)
+}
+
+/// What of the servers was at its ceiling with the best concurrency in flight. Where the client was the limit, theirs say nothing of the rate.
+pub fn with_limits(found: &mut [Saturation], lines: &[Line<'_>], servers: Option<&ServersSummary>) {
+    let Some(servers) = servers else { return };
+    for (search, found) in found.iter_mut().enumerate() {
+        let best = found.c95.map(|c| c.value as u32).filter(|_| found.verdict != "client limited");
+        let Some(best) = best else { continue };
+        let of_best = |l: &&Line<'_>| rung(l) == Some((search, best));
+        let stages: BTreeSet<u32> =
+            lines.iter().filter(of_best).flat_map(|l| &l.parts).map(|p| p.stage.index).collect();
+        let windows = servers.windows.iter().filter(|w| stages.contains(&w.stage));
+        found.limited_by = agreed(windows.filter_map(|w| w.limit.as_ref()));
+    }
+}
+
+/// What all repeats say; `None` where they do not agree.
+fn agreed<'a>(mut limits: impl Iterator<Item = &'a ServersLimit>) -> Option<String> {
+    let first = limits.next()?;
+    // Of one kind the share differs from repeat to repeat: the least is said.
+    let is_same = |l: &&ServersLimit| (&l.verdict, &l.resource) == (&first.verdict, &first.resource);
+    let all: Vec<&ServersLimit> = std::iter::once(first).chain(limits).collect();
+    let least = all.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
+    all.iter().all(is_same).then(|| least.in_short())
 }
 
 /// The summary with the lines of the concurrencies that were found: what a promise is held against. The other steps were
@@ -103,4 +130,26 @@ pub fn is_load_point(lines: &[Line<'_>], stage: u32) -> bool {
         .iter()
         .flat_map(|l| &l.parts)
         .any(|p| p.stage.index == stage && load_point_of(&p.stage.spec).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_that_do_not_agree_say_nothing_of_what_limited_them() {
+        let limit = |verdict: &str, share: f64| ServersLimit {
+            verdict: verdict.into(),
+            resource: if verdict == "one" { "network in".into() } else { String::new() },
+            share,
+            ceiling: 25e6,
+            unit: "B/s".into(),
+            ..ServersLimit::default()
+        };
+        let (a, b, none) = (limit("one", 0.97), limit("one", 0.94), limit("none", 0.6));
+        let said = "the servers' network in at its ceiling (94 % of 200Mbit/s)";
+        assert_eq!(agreed([&a, &b].into_iter()).as_deref(), Some(said));
+        assert_eq!(agreed([&a, &none].into_iter()), None);
+        assert_eq!(agreed([].into_iter()), None);
+    }
 }

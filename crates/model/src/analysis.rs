@@ -284,6 +284,9 @@ pub struct Saturation {
     /// What the servers let through by `cluster.toml` and what redundancy makes of the bytes, the least first; absent: not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ceilings: Vec<PayloadCeiling>,
+    /// What observed servers had at its ceiling with the concurrency that was found, where all of its repeats agree; absent: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
 }
 
 impl Saturation {

@@ -214,6 +214,10 @@ fn redact_result(result: &mut CampaignResult, r: &mut Redactor) {
             r.apply(text);
         }
         row.labels = r.labels(std::mem::take(&mut row.labels));
+        for s in row.servers.iter_mut() {
+            s.not_observed.iter_mut().for_each(|t| r.apply(t));
+            s.daemons.iter_mut().for_each(|d| r.apply(&mut d.kind));
+        }
         row.axes.iter_mut().for_each(|(name, value)| *value = r.value(name, value));
         for (run, fall) in &mut row.falls {
             r.apply(run);
@@ -311,8 +315,11 @@ impl Publication {
                 &format!("tables/{}.md", t.slug),
                 format!("## {title}\n\n{}{notes}", t.table.markdown()),
             ));
-            let sheet =
-                if t.slug == "results" { sheet::of_results(&self.result) } else { sheet::of_table(&t.table) };
+            let sheet = match t.slug.as_str() {
+                "results" => sheet::of_results(&self.result),
+                crate::served::SLUG => crate::served::of_servers(&self.result),
+                _ => sheet::of_table(&t.table),
+            };
             out.push(SiteFile::new(&format!("tables/{}.csv", t.slug), sheet));
         }
         for (name, text) in self.charts.sheets() {

@@ -13,6 +13,7 @@ use plimsoll_report::table::Table;
 use crate::axis_tables::by_axis;
 use crate::gather::{PublishedRun, proved};
 use crate::promise::promises;
+use crate::served::served;
 
 /// A table, and what of its rows is to be known.
 #[derive(Debug, Clone)]
@@ -76,6 +77,7 @@ pub fn tables(result: &CampaignResult, runs: &[PublishedRun]) -> Vec<SiteTable> 
     all.extend(by_size(result));
     all.extend(by_axis(result));
     all.push(promised(result));
+    all.push(served(result));
     all.push(limits(result, runs));
     all.push(costs(result, runs));
     all.push(without_figures(result, runs));

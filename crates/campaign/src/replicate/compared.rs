@@ -45,6 +45,8 @@ pub enum ComparedFigure {
     OfLargestSize,
     /// A subject over the one before it.
     SubjectOverSubject,
+    /// A subject over one that the source names.
+    PublishedRatio,
     /// Payload at the largest size over op/s at the smallest, over the same of what is promised.
     KneeOfPromised,
     /// The knee that a probe found, over that of what is promised.

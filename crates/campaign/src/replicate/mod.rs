@@ -8,6 +8,7 @@ mod keys;
 mod limits;
 mod printed;
 mod published;
+mod ratios;
 mod side;
 
 #[cfg(test)]
@@ -18,6 +19,7 @@ pub use keys::borrowed_keys;
 pub use published::{
     Published, PublishedCliff, PublishedCost, PublishedFigure, PublishedLimit, PublishedSubject,
 };
+pub use ratios::PublishedRatio;
 
 use plimsoll_model::Estimate;
 
@@ -90,6 +92,9 @@ pub fn replication(
             let (falls, moments) = cliff::cliffs(p, &cliff::series(cells, state));
             comparisons.extend(falls);
             comparisons.extend(limits::limits(p, ours));
+            let (lines, alike) = ratios::ratios(&p.ratios, &our_cells);
+            comparisons.extend(lines);
+            notes.extend(alike);
             let (months, reckoned) = cost::costs(p, &our_cells);
             comparisons.extend(months);
             notes.extend(moments);

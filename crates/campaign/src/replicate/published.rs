@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::printed_knee;
 use super::printed::{printed_bytes, printed_ops};
+use super::ratios::PublishedRatio;
 use crate::check::{CampaignError, wrong};
 use crate::file::Promised;
 
@@ -36,6 +37,9 @@ pub struct Published {
     /// What is said to be paid for a month at a rate.
     #[serde(default, rename = "cost", skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<PublishedCost>,
+    /// How a subject's rate stands to another's.
+    #[serde(default, rename = "ratio", skip_serializing_if = "Vec::is_empty")]
+    pub ratios: Vec<PublishedRatio>,
 }
 
 /// What a month costs at a rate, as it is printed, and what it is reckoned from: it is reckoned again, there and for what is measured here.
@@ -188,6 +192,9 @@ impl Published {
                     "Write knee = \"209.7KB\", burst_over_sustained = \"1.5\", burst_lasts_s = \"60\", time_scale = 0.2.",
                 ));
             }
+        }
+        for (i, r) in self.ratios.iter().enumerate() {
+            r.check(&format!("published ratio {} ({} over {}, {})", i + 1, r.subject, r.over, r.workload))?;
         }
         for (i, c) in self.costs.iter().enumerate() {
             let place = format!("published cost {} ({}, {})", i + 1, c.subject, c.workload);

@@ -52,6 +52,7 @@ fn row(
         refused: 0.0,
         refused_ops: 0,
         bound: None,
+        servers: None,
         runs: Vec::new(),
         void: Vec::new(),
         to_go: 0,

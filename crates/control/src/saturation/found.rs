@@ -37,6 +37,7 @@ pub(super) fn figures(
         budget_needed_s: None,
         invalid: Vec::new(),
         ceilings: Vec::new(),
+        limited_by: None,
     };
     if let (Some(p), Some(rate)) = (&mut found.plateau_per_s, out.rate) {
         let relative = rate.relative_half_width();
@@ -58,6 +59,7 @@ pub(super) fn not_begun(op: &str, size_bytes: u64) -> analysis::Saturation {
         budget_needed_s: None,
         invalid: Vec::new(),
         ceilings: Vec::new(),
+        limited_by: None,
     }
 }
 

@@ -30,6 +30,9 @@ pub struct BestConcurrency {
     pub p99_ns: Option<u64>,
     /// The most in flight that was tried, and the median response there, nanoseconds.
     pub most: Option<(u32, u64)>,
+    /// What observed servers had at its ceiling there. Absent: nobody looked, or repeats do not agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
 }
 
 impl BestConcurrency {
@@ -53,7 +56,14 @@ impl BestConcurrency {
             p50_ns: None,
             p99_ns: None,
             most: None,
+            limited_by: None,
         })
+    }
+
+    /// With what the servers were limited by, as far as that was seen.
+    pub fn limited_by(mut self, what: Option<String>) -> Self {
+        self.limited_by = what;
+        self
     }
 
     /// With whether it is clear that fewer in flight give less.

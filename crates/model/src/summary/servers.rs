@@ -135,6 +135,29 @@ pub struct ServersLimit {
     pub text: String,
 }
 
+impl ServersLimit {
+    /// In a few words, for a sentence that goes on: `the servers' network in at its ceiling (96 % of 200Mbit/s)`.
+    pub fn in_short(&self) -> String {
+        let kinds = || -> Vec<&str> {
+            self.at_ceiling.iter().map(|t| t.split(':').next().unwrap_or(t.as_str())).collect()
+        };
+        match self.verdict.as_str() {
+            "one" => {
+                let share = format!("{} %", significant(100.0 * self.share, 2));
+                let of = match ceiling_words(&self.resource, &self.unit, self.ceiling) {
+                    Some(ceiling) => format!("{share} of {ceiling}"),
+                    None => format!("busy {share} of the time"),
+                };
+                format!("the servers' {} at its ceiling ({of})", self.resource)
+            }
+            "several" => {
+                format!("several of the servers' resources at their ceilings ({})", kinds().join(", "))
+            }
+            _ => "none of the servers' resources that were observed at its ceiling".into(),
+        }
+    }
+}
+
 /// How much of a resource was used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -207,5 +230,35 @@ pub fn ceiling_words(resource: &str, unit: &str, ceiling: f64) -> Option<String>
         ("drive", _) => Some(format!("{} MB/s", significant(ceiling / 1e6, 3))),
         (_, "B/s") => Some(format_line_rate(ceiling)),
         _ => Some(format!("{} cores", significant(ceiling, 2))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_said_in_a_few_words() {
+        let one = ServersLimit {
+            verdict: "one".into(),
+            at_ceiling: vec!["network in: eth0 of s1 and 3 more: 4 of 4".into()],
+            resource: "network in".into(),
+            share: 0.957,
+            of: 4,
+            ceiling: 25e6,
+            unit: "B/s".into(),
+            text: String::new(),
+        };
+        assert_eq!(one.in_short(), "the servers' network in at its ceiling (96 % of 200Mbit/s)");
+        let drive = ServersLimit { resource: "drive".into(), unit: "busy".into(), ..one.clone() };
+        assert_eq!(drive.in_short(), "the servers' drive at its ceiling (busy 96 % of the time)");
+        let at_ceiling = vec!["network in: eth0 of s1: 1 of 4".into(), "cpu: s1: 1 of 4".into()];
+        let several = ServersLimit { verdict: "several".into(), at_ceiling, ..one.clone() };
+        assert_eq!(
+            several.in_short(),
+            "several of the servers' resources at their ceilings (network in, cpu)"
+        );
+        let none = ServersLimit { verdict: "none".into(), at_ceiling: Vec::new(), ..one };
+        assert!(none.in_short().starts_with("none of the servers' resources that were observed"));
     }
 }

@@ -41,8 +41,8 @@ pub enum CampaignCommand {
 
 #[derive(Debug, Clone, Args)]
 pub struct NewCampaignArgs {
-    /// object-tiers, cluster-speed, block-tiers or disks
-    #[arg(value_name = "TEMPLATE", value_parser = ["object-tiers", "cluster-speed", "block-tiers", "disks"])]
+    /// object-tiers, cluster-speed, gateway-cluster, block-tiers or disks
+    #[arg(value_name = "TEMPLATE", value_parser = ["object-tiers", "cluster-speed", "gateway-cluster", "block-tiers", "disks"])]
     pub template: String,
     /// File to write; it must not exist [default: standard output]
     #[arg(long, short = 'o', value_name = "FILE")]

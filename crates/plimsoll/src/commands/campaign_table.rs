@@ -9,7 +9,7 @@ use plimsoll_model::Estimate;
 use plimsoll_model::count::{are, counted};
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{format_latency_ns, significant};
-use plimsoll_publish::axis_table;
+use plimsoll_publish::{axis_table, servers_notes, servers_table};
 use plimsoll_report::Style;
 use plimsoll_report::number;
 use plimsoll_report::table::Table;
@@ -42,6 +42,7 @@ pub fn table(result: &CampaignResult, by: Option<&str>, is_markdown: bool) -> St
     let mut tables = vec![table.without_empty_columns()];
     tables.extend(by.and_then(|by| pivot(result, by)).map(|p| axis_table(&p, number::MISSING)));
     tables.extend(limits(result));
+    tables.extend(servers_table(result));
     let notes = notes(result);
     if is_markdown {
         let tables: Vec<String> = tables.iter().map(|t| t.markdown() + "\n").collect();
@@ -194,6 +195,7 @@ fn notes(result: &CampaignResult) -> Vec<String> {
                 .to_owned(),
         );
     }
+    out.extend(servers_notes(result));
     out.extend(tools(result));
     if result.rows.iter().any(CampaignRow::may_be_burst) {
         out.push(

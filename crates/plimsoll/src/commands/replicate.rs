@@ -29,7 +29,8 @@ are missing; 2 nothing was measured.";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = REPLICATE_EXAMPLES)]
 pub struct ReplicateCommand {
-    /// A campaign's file, a folder made by `plimsoll publish`, or a template (object-tiers, block-tiers, disks)
+    /// A campaign's file, a folder made by `plimsoll publish`, or a template (object-tiers, cluster-speed, gateway-cluster,
+    /// block-tiers, disks)
     #[arg(value_name = "WHAT")]
     pub what: String,
     /// Of a template the small one, which runs on this machine

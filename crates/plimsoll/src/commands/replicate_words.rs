@@ -67,6 +67,7 @@ fn tallies(r: &Replication) -> Vec<String> {
         (ComparedFigure::ShareOfCap, "shares of what is promised"),
         (ComparedFigure::CapReached, "promise that is reached"),
         (ComparedFigure::SubjectOverSubject, "subject over the one before it"),
+        (ComparedFigure::PublishedRatio, "subject over one that the source names"),
         (ComparedFigure::WriteOverRead, "writes over reads"),
         (ComparedFigure::OfLargestSize, "payload over that at the largest size"),
     ];
@@ -198,6 +199,7 @@ fn ratios(r: &Replication) -> Table {
         "Ratios",
         &[
             ComparedFigure::SubjectOverSubject,
+            ComparedFigure::PublishedRatio,
             ComparedFigure::WriteOverRead,
             ComparedFigure::KneeOfPromised,
             ComparedFigure::LimitKnee,
@@ -220,10 +222,11 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
     for c in r.comparisons.iter().filter(|c| kinds.contains(&c.figure)) {
         let (what, promised) = match c.figure {
             ComparedFigure::SubjectOverSubject
+            | ComparedFigure::PublishedRatio
             | ComparedFigure::WriteOverRead
             | ComparedFigure::OfLargestSize => {
                 let over = c.over.as_deref().unwrap_or_default();
-                let of = if c.figure == ComparedFigure::SubjectOverSubject {
+                let of = if of_subjects(c) {
                     c.subject.clone()
                 } else {
                     format!("{} {}", c.subject, c.line.split('/').next_back().unwrap_or_default())
@@ -256,7 +259,7 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
             word.clone().or_else(|| e.map(|e| number::estimate(&e))).unwrap_or_default()
         };
         // The others have their line, or their op, in what they are called.
-        let is_plain = c.figure == ComparedFigure::SubjectOverSubject;
+        let is_plain = of_subjects(c);
         let row = [
             what,
             if is_plain { named(c, r) } else { c.workload.clone() },
@@ -271,6 +274,11 @@ fn of_kinds(r: &Replication, title: &str, kinds: &[ComparedFigure]) -> Table {
         table.push(row.iter().map(|t| clean(t).into_owned()).collect());
     }
     table.without_empty_columns()
+}
+
+/// A subject over another.
+fn of_subjects(c: &ComparedFigures) -> bool {
+    matches!(c.figure, ComparedFigure::SubjectOverSubject | ComparedFigure::PublishedRatio)
 }
 
 fn notes(r: &Replication, is_markdown: bool) -> Vec<String> {

@@ -519,6 +519,7 @@ pub fn limited_analysis() -> Analysis {
             budget_needed_s: None,
             invalid: Vec::new(),
             ceilings: Vec::new(),
+            limited_by: None,
         }],
         server_comparisons: Vec::new(),
         scalings: vec![Scaling {

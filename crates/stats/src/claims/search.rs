@@ -39,11 +39,8 @@ pub(super) fn of_search(
     let place = (found.op_class.as_str(), size);
     let made =
         BestConcurrency::new(place, best.concurrency, best.ops_per_s, plateau, &found.verdict).map(|b| {
-            ClaimKind::BestConcurrency(b.against_fewer(found.fewer_fall_short).costing(
-                best.p50_ns,
-                best.p99_ns,
-                most,
-            ))
+            let b = b.against_fewer(found.fewer_fall_short).costing(best.p50_ns, best.p99_ns, most);
+            ClaimKind::BestConcurrency(b.limited_by(found.limited_by.clone()))
         });
     let is_made = made.is_ok();
     out.add_or(subject(), made, what);

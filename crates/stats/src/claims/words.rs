@@ -317,8 +317,9 @@ fn best(b: &BestConcurrency) -> String {
     } else {
         String::new()
     };
+    let with = b.limited_by.as_ref().map(|what| format!(", with {what}")).unwrap_or_default();
     let head = format!(
-        "Best concurrency: **{} in flight**, at **{}** of {}{bytes} (95 % CI)",
+        "Best concurrency: **{} in flight**, at **{}** of {}{bytes} (95 % CI){with}",
         b.concurrency,
         words::ops_rate(&b.ops_per_s),
         sized(&b.op, b.size_bytes)
