@@ -307,7 +307,7 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 let said = format!("run {} of {} had ended: it counts", under.run, under.cell);
                 self.carrier.tell(&CampaignTold::Said(said));
                 let run = under.begun(*run);
-                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run, at })
+                self.note(LedgerEntry::Done { cell: under.cell, hash: under.hash, run: Box::new(run), at })
             }
             LeftRun::Cut(why) => {
                 let said =
@@ -464,7 +464,12 @@ impl<'a, L: LedgerSink, C: CampaignCarrier> CampaignSession<'a, L, C> {
                 avoided.in_a_row.remove(&cell.subject);
                 let run = under.begun(*run);
                 let hash = under.hash.clone();
-                self.note(LedgerEntry::Done { cell: under.cell.clone(), hash, run: run.clone(), at })?;
+                self.note(LedgerEntry::Done {
+                    cell: under.cell.clone(),
+                    hash,
+                    run: Box::new(run.clone()),
+                    at,
+                })?;
                 self.carrier.tell(&CampaignTold::Ended(cell, &run, &self.state));
             }
             CellEnd::Interrupted => self.note(dropped("interrupted"))?,

@@ -85,7 +85,7 @@ pub enum LedgerEntry {
         /// As it was measured.
         hash: String,
         /// What came of it.
-        run: CellRun,
+        run: Box<CellRun>,
         /// RFC 3339.
         at: String,
     },

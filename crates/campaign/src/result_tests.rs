@@ -41,7 +41,12 @@ fn row(file: &CampaignFile, runs: &[Vec<CellRun>]) -> (CampaignRow, CampaignStat
 }
 
 fn done(cell: &CampaignCell, run: &CellRun) -> LedgerEntry {
-    LedgerEntry::Done { cell: cell.key.clone(), hash: cell.hash.clone(), run: run.clone(), at: String::new() }
+    LedgerEntry::Done {
+        cell: cell.key.clone(),
+        hash: cell.hash.clone(),
+        run: Box::new(run.clone()),
+        at: String::new(),
+    }
 }
 
 fn run(value: f64, p50_ns: u64) -> CellRun {

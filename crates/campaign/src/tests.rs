@@ -302,7 +302,7 @@ mix = { put = 1 }
             state.apply(&LedgerEntry::Done {
                 cell: cell.key.clone(),
                 hash: cell.hash.clone(),
-                run,
+                run: Box::new(run),
                 at: String::new(),
             });
         }
@@ -329,7 +329,7 @@ fn void_runs_are_in_no_figure() {
         ..CellRun::default()
     };
     let (cell, hash) = (cells[0].key.clone(), cells[0].hash.clone());
-    state.apply(&LedgerEntry::Done { cell, hash, run, at: String::new() });
+    state.apply(&LedgerEntry::Done { cell, hash, run: Box::new(run), at: String::new() });
     let row = &result(&f, &cells, &state).rows[0];
     assert_eq!((row.ops_per_s, row.runs.len(), row.void.len(), row.to_go), (None, 0, 1, 1));
 }

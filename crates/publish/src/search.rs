@@ -143,7 +143,7 @@ mod tests {
             all.extend([0x5e, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4]);
             all.extend(zstd::bulk::compress(frame, 1).unwrap());
         }
-        std::fs::write(file.path(), all).unwrap();
+        fs::write(file.path(), all).unwrap();
         file
     }
 
@@ -181,8 +181,8 @@ mod tests {
         let file = packed(&[&vec![0; 3 << 20]]);
         assert_eq!(in_packed(file.path(), 1 << 20).unwrap(), Look::TooLarge);
         let torn = packed(&[b"a whole frame of words", &noise(1 << 20)]);
-        let all = std::fs::read(torn.path()).unwrap();
-        std::fs::write(torn.path(), &all[..all.len() / 2]).unwrap();
+        let all = fs::read(torn.path()).unwrap();
+        fs::write(torn.path(), &all[..all.len() / 2]).unwrap();
         assert_eq!(in_packed(torn.path(), MOST_BYTES).unwrap(), Look::Clean);
     }
 
@@ -209,15 +209,15 @@ mod tests {
     #[test]
     fn a_directory_tells_the_file_and_of_a_text_the_line() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("intervals")).unwrap();
-        std::fs::write(dir.path().join("plan.toml"), "version = 1\n").unwrap();
+        fs::create_dir(dir.path().join("intervals")).unwrap();
+        fs::write(dir.path().join("plan.toml"), "version = 1\n").unwrap();
         assert_eq!(no_copy(dir.path()), None);
         let at = dir.path().join("intervals/local.zst");
         let secret = zstd::bulk::compress(b"a mark: secret_key=wJalrXUtnFEMIK7MDENG", 1).unwrap();
-        std::fs::write(&at, secret).unwrap();
+        fs::write(&at, secret).unwrap();
         assert_eq!(no_copy(dir.path()), Some(NoCopy::Credential { file: at, line: None }));
         let plan = dir.path().join("a.toml");
-        std::fs::write(&plan, "version = 1\npassword = \"hunter3\"\n").unwrap();
+        fs::write(&plan, "version = 1\npassword = \"hunter3\"\n").unwrap();
         assert_eq!(no_copy(dir.path()), Some(NoCopy::Credential { file: plan, line: Some(2) }));
     }
 }

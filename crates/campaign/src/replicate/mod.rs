@@ -31,7 +31,7 @@ use crate::state::CampaignState;
 #[derive(Debug, Clone, PartialEq)]
 pub enum PublishedAs {
     /// Figures as they are printed.
-    Figures(Published),
+    Figures(Box<Published>),
     /// The result of a campaign, by whoever measured it.
     Campaign(Box<CampaignResult>),
 }

@@ -128,7 +128,7 @@ sizes = ["4KiB"]
 
 fn compared(published: &Published, ours: &CampaignResult) -> Replication {
     let state = nothing_done();
-    replication(&PublishedAs::Figures(published.clone()), ours, (&[], &state), false)
+    replication(&PublishedAs::Figures(Box::new(published.clone())), ours, (&[], &state), false)
 }
 
 fn of(r: &Replication, figure: ComparedFigure, subject: &str, workload: &str) -> ComparedFigures {

@@ -201,10 +201,10 @@ fn published(a: &ReplicateCommand, original: &Original, file: &CampaignFile) -> 
                 fault.what = format!("{}: {}", path.display(), fault.what);
                 fault
             };
-            figures.map(PublishedAs::Figures).map_err(at)
+            figures.map(|p| PublishedAs::Figures(Box::new(p))).map_err(at)
         }
         (None, Original::Site(path)) => of_site(path),
-        (None, _) => file.published.clone().map(PublishedAs::Figures).ok_or_else(|| {
+        (None, _) => file.published.clone().map(|p| PublishedAs::Figures(Box::new(p))).ok_or_else(|| {
             Fault::input(
                 format!("campaign '{}' names no published figures", file.name),
                 "Give them with --published FILE|SITE, or write a table [published] into the file.",
