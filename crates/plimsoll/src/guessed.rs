@@ -164,7 +164,10 @@ fn is_secret(words: &[String], at: usize, env: impl Fn(&str) -> Option<String>) 
     let labels_one = label
         .and_then(|l| l.split_once('='))
         .is_some_and(|(name, value)| is_credential(name.trim(), value.trim()) && !is_number(value.trim()));
-    let looks_like_one = if label.is_some() { labels_one } else { !credentials_in(word).is_empty() };
+    // Addresses and headers are refused by whoever takes them, with what to do instead.
+    let has_own_words = word.contains("://") || word.starts_with("--header=") || words[at - 1] == "--header";
+    let looks_like_one =
+        if label.is_some() { labels_one } else { !has_own_words && !credentials_in(word).is_empty() };
     looks_like_one || values::tells_our_secret(word, env)
 }
 
@@ -218,7 +221,6 @@ mod tests {
             "plimsoll object put --label token=geheim123",
             "plimsoll object put --label=db_password=geheim123",
             "plimsoll object put --label id=AKIAGEHEIM1234567890",
-            "plimsoll object put --endpoint http://me:geheim123@h",
             "plimsoll object put --name AKIAGEHEIM1234567890",
             "plimsoll object put --secret-key=geheim123",
         ] {
@@ -230,6 +232,7 @@ mod tests {
         }
         for line in [
             "plimsoll object put --label a=b",
+            "plimsoll object put --endpoint http://me:geheim123@h --header authorization:geheim123",
             "plimsoll object put --label pass=2 --label tier=standard",
             "plimsoll object put --endpoint http://h:9000 --observe ssh=root@h --observe-token-env MINIO_TOKEN",
             "plimsoll object put --sse-c-key-file /run/key --observe-token-file=/run/secrets/token",
