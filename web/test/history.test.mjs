@@ -70,6 +70,7 @@ it("lists runs, filters them, and keeps what was asked for in the address", () =
   await page.selectOption("#f-label", `tier=${EVIL}`);
   await found(page, "1 of 28 runs");
   await page.selectOption("#f-label", "tier=tin");
+  await found(page, "3 of 28 runs");
   await page.selectOption("#f-validity", "invalid");
   await found(page, "1 of 28 runs");
   assert.match(await page.textContent("#view tbody"), /INVALID V07/);
