@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
 
 import { chromium } from "playwright-core";
 
+import { example } from "./examples.mjs";
 import { unreadable } from "./made.mjs";
 
 const root = join(import.meta.dirname, "../..");
@@ -22,7 +23,7 @@ const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "
 let browser;
 before(async () => {
   assert.ok(existsSync(join(import.meta.dirname, "../dist/report.html")), "build the page first: npm run build");
-  execFileSync("cargo", ["run", "--quiet", "-p", "plimsoll-report", "--example", "fixture", fixtures], { cwd: root, stdio: "inherit" });
+  execFileSync(example("fixture"), [fixtures], { cwd: root, stdio: "inherit" });
   mkdirSync(shots, { recursive: true });
   browser = await chromium.launch({ executablePath, args });
 });

@@ -10,6 +10,8 @@ import { after, before, it } from "node:test";
 
 import { chromium } from "playwright-core";
 
+import { example } from "./examples.mjs";
+
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -19,7 +21,7 @@ const PATIENT = { timeout: 60_000 };
 
 let browser, server, url;
 before(async () => {
-  server = spawn("cargo", ["run", "--quiet", "-p", "plimsoll-serve", "--example", "history", "--", dir],
+  server = spawn(example("history"), [dir],
     { cwd: join(import.meta.dirname, "../.."), stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, XDG_CACHE_HOME: join(dir, "cache") } });
   url = await new Promise((done, fail) => {
     let said = "";

@@ -233,19 +233,29 @@ impl RunDir {
 
     /// Summaries of the first schema are read, too.
     pub fn summary(&self) -> Result<RunSummary, StoreError> {
-        let path = self.path.join("summary.json");
-        let mut summary: RunSummary = read_json(&path)?;
-        if summary.schema == plimsoll_model::summary::SCHEMA_1 {
-            summary = summary.from_schema_1();
-        } else {
-            check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
-        }
+        let mut summary = self.summary_as_written()?;
         let altered = self.altered_results()?;
         if !altered.is_empty() {
             summary.distrust(&altered);
         }
         // By this it is found again. The file may be of a directory that was copied or renamed, and say anything.
         summary.id = self.id();
+        Ok(summary)
+    }
+
+    /// What the run was called when it was measured: a copy of its directory has another name and this one still. Only good to tell
+    /// runs apart: the file may say anything.
+    pub fn born_as(&self) -> Result<String, StoreError> {
+        Ok(self.summary_as_written()?.id)
+    }
+
+    fn summary_as_written(&self) -> Result<RunSummary, StoreError> {
+        let path = self.path.join("summary.json");
+        let summary: RunSummary = read_json(&path)?;
+        if summary.schema == plimsoll_model::summary::SCHEMA_1 {
+            return Ok(summary.from_schema_1());
+        }
+        check_format(&path, &summary.schema, plimsoll_model::summary::SCHEMA)?;
         Ok(summary)
     }
 

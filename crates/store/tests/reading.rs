@@ -280,6 +280,21 @@ fn states_and_removal() {
     assert!(e.contains("no run '2026'"), "{e}");
 }
 
+#[test]
+fn a_copy_has_the_name_of_its_directory_and_tells_whose_copy_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/old/run-3");
+    let copy = dir.path().join("copy");
+    std::fs::create_dir_all(copy.join("intervals")).unwrap();
+    for file in ["plan.toml", "env.json", "seal.json", "summary.json", "intervals/local.zst"] {
+        std::fs::copy(old.join(file), copy.join(file)).unwrap();
+    }
+    let (run, copy) = (rundir::RunDir::open(&old).unwrap(), rundir::RunDir::open(&copy).unwrap());
+    assert_eq!((run.summary().unwrap().id, copy.summary().unwrap().id), ("run-3".into(), "copy".into()));
+    assert_eq!(copy.born_as().unwrap(), run.born_as().unwrap());
+    assert_ne!(copy.born_as().unwrap(), "copy");
+}
+
 /// Every file below a directory, with its content.
 fn all_of(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut all = Vec::new();

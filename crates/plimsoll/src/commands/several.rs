@@ -137,8 +137,7 @@ pub fn distinct(dirs: &[RunDir]) -> Result<(), Fault> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     for dir in dirs {
         let path = dir.path().display().to_string();
-        let summary = dir.summary()?;
-        if let Some(first) = seen.insert(summary.id, path.clone()) {
+        if let Some(first) = seen.insert(dir.born_as()?, path.clone()) {
             let what = if first == path {
                 format!("run {} is given twice", dir.id())
             } else {
