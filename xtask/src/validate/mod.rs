@@ -11,6 +11,7 @@ mod intervals;
 mod outages;
 mod passive;
 mod percentiles;
+mod products;
 mod score;
 mod steadiness;
 
@@ -64,6 +65,7 @@ const PARTS: &[Part] = &[
     ("passive", passive::rows),
     ("active", active::rows),
     ("held", held::rows),
+    ("products", products::rows),
     ("limits", caps::rows),
     ("choices", choices::rows),
 ];

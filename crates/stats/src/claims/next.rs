@@ -8,13 +8,14 @@ use super::derive::Claims;
 use crate::judge::AGENT_LOST;
 
 /// Names of the findings that say what kind of limit it is, in the order in which they are said.
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "limit_cause",
     "limit_at_once",
     "limit_window",
     "limit_tiers",
     "limit_burst_law",
     "limit_penalty",
+    "limit_held_back",
     "limit_cost",
     "limit_shared",
     "limit_by_kind",

@@ -9,8 +9,10 @@
 //! The caller executes each [`ProbeAction`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
 mod at_once;
+mod bisect;
 mod cause;
 mod drain;
+mod hold;
 mod ladder;
 mod micro;
 mod one_cap;
@@ -26,6 +28,7 @@ mod track;
 pub use at_once::AtOnce;
 pub use cause::{Cause, Steadiness};
 pub use drain::{DrainEvidence, DrainKind};
+pub use hold::HeldBack;
 pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
@@ -358,13 +361,14 @@ impl Probe {
 
     /// First drains first; then whichever has waited for as long as it wanted, or wait for the nearest.
     fn choose(&mut self) -> ProbeAction {
-        if let Some(action) = self.ask_at_once() {
+        if let Some(action) = self.ask_at_once().or_else(|| self.ask_hold()) {
             return action;
         }
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
         if self.left_s() < LEAST_DRAIN_S {
-            return self.finish();
+            // What was kept for it is left.
+            return self.ask_rested().unwrap_or_else(|| self.finish());
         }
         if open.is_empty() {
             return self.ask();
@@ -404,7 +408,7 @@ impl Probe {
             return self.start_drain(r);
         }
         if seconds + LEAST_DRAIN_S > self.left_s() {
-            return self.finish();
+            return self.ask_rested().unwrap_or_else(|| self.finish());
         }
         self.state = State::Wait(r);
         ProbeAction::Idle { seconds }
@@ -488,7 +492,7 @@ impl Probe {
         let of = d.of;
         let dt = self.options.dt_s;
         let (now, used) = (self.now_s, self.used[of as usize]);
-        let left = self.options.budget_s - self.elapsed_s();
+        let left = self.left_s();
         // What the way to the storage takes up at the start is no burst of its.
         let hidden = match of {
             Resource::Ops => 0.0,
@@ -559,5 +563,7 @@ impl Probe {
     }
 }
 
+#[cfg(test)]
+mod product_tests;
 #[cfg(test)]
 mod tests;

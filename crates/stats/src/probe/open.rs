@@ -3,8 +3,9 @@
 use plimsoll_model::Estimate;
 
 use super::cause::seconds_to_tell;
+use super::hold::HeldBack;
 use super::outcome::{Capacity, Found, Open};
-use super::questions::Penalty;
+use super::questions::{Answers, Penalty};
 use super::track::MOST_DRAINS;
 use super::{Cause, DrainKind, Resource, Track};
 use crate::words;
@@ -88,12 +89,31 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
 const MICRO_S: f64 = 60.0;
 
 /// A limiter that refuses, and no rate of its that is known.
-pub(super) fn refused_rate(f: &Found, penalty: Option<Penalty>) -> Option<Open> {
-    if f.cause() != Cause::Refusing || f.known().is_some() {
+pub(super) fn refused_rate(f: &Found, answers: &Answers) -> Option<Open> {
+    let less = matches!(answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
+    if !(less || f.cause() == Cause::Refusing) || f.known().is_some() {
         return None;
     }
     let unit = f.resource.name();
-    let text = match penalty {
+    if let Some(HeldBack::More { rate, pushed, .. }) = answers.held_back.filter(|_| answers.penalty.is_none())
+    {
+        let above = if rate.high.is_finite() {
+            format!("and {}", words::about(rate.high, 3))
+        } else {
+            "and more".into()
+        };
+        let text = format!(
+            "the highest rate of {unit} without refusals lies between {} {above} per second: a larger --budget would \
+             narrow it",
+            words::about(pushed.max(rate.low), 3)
+        );
+        return Some(Open { text, more_s: None });
+    }
+    let text = match answers.penalty {
+        Some(Penalty::CostsTokens(e)) if e.low <= 0.0 => format!(
+            "how much of {unit} holds without refusals was not determined: what passed did so for too short a time; a larger \
+             --budget would settle it"
+        ),
         Some(Penalty::CostsTokens(e)) if e.high.is_finite() => format!(
             "the highest rate of {unit} without refusals lies between {} and {} per second: a larger --budget would \
              narrow it",

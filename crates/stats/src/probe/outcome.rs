@@ -2,11 +2,12 @@
 
 use plimsoll_model::Estimate;
 
+use super::cause;
 use super::ladder::GROWTH;
 use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
-use super::{AtOnce, Cause, DrainEvidence, DrainKind, ProbeOptions, Resource, Track};
+use super::{AtOnce, Cause, DrainEvidence, DrainKind, HeldBack, ProbeOptions, Resource, Track};
 use crate::math;
 use crate::student;
 
@@ -94,6 +95,12 @@ impl Found {
         let share = |d: &DrainEvidence| d.steadiness.map_or(0.0, |s| s.refused);
         let most = self.drains.iter().max_by(|a, b| share(a).total_cmp(&share(b)));
         most.map_or(0.0, |d| math::mean(&d.x[d.x.len() / 3..]))
+    }
+
+    /// What was seen of one is of another law.
+    fn no_bucket(&mut self) {
+        (self.capacity, self.burst, self.refill) = (Capacity::NoneSeen, None, None);
+        self.open.clear();
     }
 
     /// Whether a bucket was found.
@@ -201,7 +208,19 @@ impl ProbeOutcome {
             // It was seen for as long as its trial was: in the drains next to nothing passed.
             out.ops.horizon_s = answers.free_s.unwrap_or(out.ops.horizon_s);
         }
-        out.ops.open.extend(refused_rate(&out.ops, answers.penalty));
+        match answers.held_back {
+            // A bucket that a load which insists seemed to see is none of a limiter that gives it less.
+            Some(HeldBack::More { rate, seconds, .. }) => {
+                out.ops.no_bucket();
+                (out.ops.sustained, out.ops.horizon_s) = (Some(rate), seconds);
+            }
+            Some(HeldBack::Less { .. }) => {
+                out.ops.no_bucket();
+                out.ops.sustained = None;
+            }
+            Some(HeldBack::Same { .. }) | None => {}
+        }
+        out.ops.open.extend(refused_rate(&out.ops, &answers));
         // Where nothing passes, large ops are not tried: what small ones showed holds for both.
         if out.ops.cause() == Cause::Refusing && out.bytes.drains.is_empty() {
             out.bytes.open.clear();
@@ -217,8 +236,8 @@ impl ProbeOutcome {
     fn no_rate(&mut self, at_once: AtOnce) {
         let AtOnce { passes, sure, .. } = at_once;
         for f in [&mut self.ops, &mut self.bytes] {
-            (f.sustained, f.capacity, f.burst, f.refill) = (None, Capacity::NoneSeen, None, None);
-            f.open.clear();
+            f.no_bucket();
+            f.sustained = None;
         }
         let text = if sure {
             format!(
@@ -259,6 +278,11 @@ impl ProbeOutcome {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,
         };
+        // It refuses, and not by the law that its plateau seemed to have.
+        let other_law = matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
+        if other_law && r == Resource::Ops {
+            return Cause::Refusing;
+        }
         match self.seen_twice() {
             Some(cap) if cap == r => self.ops.cause().min(self.bytes.cause()),
             Some(_) => Cause::None,
@@ -295,7 +319,9 @@ impl ProbeOutcome {
         match self.cause_of(r) {
             Cause::Bucket | Cause::Refusals | Cause::Held => true,
             Cause::Refusing => {
-                matches!(self.answers.penalty, Some(Penalty::CostsTokens(_))) && r == Resource::Ops
+                let costs = matches!(self.answers.penalty, Some(Penalty::CostsTokens(_)));
+                let more = matches!(self.answers.held_back, Some(HeldBack::More { .. }));
+                (costs || more) && r == Resource::Ops
             }
             Cause::None => false,
         }
@@ -472,8 +498,14 @@ fn least(t: &Track, most: f64) -> f64 {
 }
 
 /// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
-/// was the storage's own.
+/// was the storage's own. So it is of one burst that nobody was refused after, where there was no other look, or one that wandered.
 fn came_back(t: &Track, most: f64) -> bool {
+    let bursts = t.drains.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
+    let refused = t.drains.iter().filter_map(|d| d.steadiness).any(|s| s.refused >= cause::REFUSED);
+    let alone = t.drains.len() == 1 || t.drains.iter().any(|d| d.kind == DrainKind::Unsteady);
+    if bursts < 2 && !refused && alone {
+        return false;
+    }
     let rested: Vec<&DrainEvidence> =
         t.drains.iter().filter(|d| d.recovered.is_some() && d.would_fill >= Some(0.5 * most)).collect();
     let with = rested.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();

@@ -3,7 +3,10 @@
 
 use plimsoll_model::Estimate;
 
+use super::bisect::Bisection;
+use super::cause;
 use super::drain::Plateau;
+use super::hold::{self, HeldBack, HoldSearch};
 use super::{AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, State};
 use crate::math;
 use crate::simulate::RatesSeen;
@@ -44,6 +47,8 @@ pub enum Cost {
 pub struct Answers {
     /// What refusals cost.
     pub penalty: Option<Penalty>,
+    /// What a load gets that does not insist, where another was refused.
+    pub held_back: Option<HeldBack>,
     /// Seconds for which the highest rate without refusals was seen.
     pub free_s: Option<f64>,
     /// Of ops and of bytes. The ratio of the burst's lengths is the measurement.
@@ -56,15 +61,16 @@ pub struct Answers {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Questions {
-    enabled: bool,
+    pub enabled: bool,
     pub at_once_asked: bool,
     pub answers: Answers,
-    penalty_asked: bool,
+    pub penalty_asked: bool,
+    pub hold: hold::HoldState,
     burst_asked: [bool; 2],
     /// The rest before it was given: clocks round, and a rest that ends an ulp too soon must not be asked for again.
     burst_rested: [bool; 2],
     /// Ops that had been granted when the bisection began: what may pass at once.
-    burst_ops: Option<f64>,
+    pub burst_ops: Option<f64>,
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
@@ -76,22 +82,13 @@ impl Questions {
     }
 }
 
-/// Rates between which the highest one without refusals lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Bisection {
-    low: f64,
-    high: Option<f64>,
-    offered: f64,
-    /// How long the trial of `low` was, seconds.
-    low_s: f64,
-    left: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Question {
+pub(super) enum Question {
     /// Twice the plateau is offered.
     TwiceTheRate(f64),
     Bisect(Bisection),
+    /// What was found under refusals, held back from.
+    Hold(HoldSearch),
     /// Half of the excess is offered; the cliff of the full drain.
     HalfExcess {
         of: Resource,
@@ -105,43 +102,31 @@ enum Question {
 /// A stretch of load that answers a question.
 #[derive(Debug, Clone)]
 pub(super) struct Trial {
-    question: Question,
-    size_bytes: u64,
-    concurrency: u32,
-    offered_per_s: Option<f64>,
-    length_s: f64,
+    pub question: Question,
+    pub size_bytes: u64,
+    pub concurrency: u32,
+    pub offered_per_s: Option<f64>,
+    pub length_s: f64,
     /// Leave the storage alone for so long first.
-    rest_s: f64,
+    pub rest_s: f64,
     /// Times that it may be made again because the load stood still.
-    again: u32,
-    seen: Plateau,
+    pub again: u32,
+    pub seen: Plateau,
 }
 
 /// Times that a trial is made again in which the load stood still (guess; a machine on which it happens three times in a row is no
 /// place to measure).
-const AGAIN: u32 = 2;
+pub(super) const AGAIN: u32 = 2;
 /// Nothing ended for so long, though so many ops were due: the client or the storage stood still, and what was due then came at once
 /// (a stop of the client's is told from half a second on, too).
 const STILL_S: f64 = 0.5;
 const STILL_OPS: f64 = 5.0;
 
 /// Seconds at the end of a trial that count.
-const TAIL_S: f64 = 3.0;
-const TRIAL_S: f64 = 6.0;
-const BISECTIONS: u32 = 7;
-/// Doublings or halvings until the rate lies between two that were tried, where nothing says where it is (guess).
-const SEARCHES: u32 = 8;
-/// A limiter that counts in periods has forgotten after two of them (haproxy keeps the present and the last); and a little more.
-const FORGETS: f64 = 2.2;
-/// A trial goes on for longer than what may pass at once lasts at the rate that is tried.
-const OUTLASTS: f64 = 1.2;
-/// No trial and no rest before one is longer, seconds: a budget has other uses.
-const LONGEST_TRIAL_S: f64 = 40.0;
-/// Ratio of the rates between which it lies at which the search ends; and the least rate that is tried, ops per second.
-const RATE_KNOWN: f64 = 1.01;
-const LEAST_OFFERED: f64 = 0.5;
+pub(super) const TAIL_S: f64 = 3.0;
+pub(super) const TRIAL_S: f64 = 6.0;
 /// A difference beyond this is one.
-const APART: f64 = 0.10;
+pub(super) const APART: f64 = 0.10;
 /// Units by which limiters are known to count.
 const UNITS: [f64; 6] = [4096.0, 16384.0, 65536.0, 131_072.0, 262_144.0, 1_048_576.0];
 
@@ -149,12 +134,8 @@ impl Trial {
     pub fn phase(&self) -> String {
         match self.question {
             Question::TwiceTheRate(_) => "offering twice the rate: do refused requests cost tokens?".into(),
-            Question::Bisect(b) => {
-                format!(
-                    "looking for the highest rate without refusals: offering {} op/s",
-                    crate::words::about(b.offered, 3)
-                )
-            }
+            Question::Bisect(b) => b.phase(),
+            Question::Hold(h) => h.phase(),
             Question::HalfExcess { of, .. } => {
                 format!("is the burst of {} limited by tokens or by time?", of.name())
             }
@@ -176,8 +157,29 @@ impl Trial {
         longest >= STILL_S - 1e-9 && longest * offered >= STILL_OPS
     }
 
+    /// When something was refused first, seconds from its begin, and ops that had passed.
+    pub fn first_refusal(&self, dt: f64) -> Option<(f64, f64)> {
+        let at = self.seen.refused.iter().position(|r| *r > 0.0)?;
+        Some((at as f64 * dt, self.seen.ok.iter().take(at).sum::<f64>() * dt))
+    }
+
+    /// Whether most of its first second was refused.
+    pub fn begins_shut(&self, dt: f64) -> bool {
+        let n = ((1.0 / dt).round() as usize).max(1);
+        let sum = |v: &[f64]| v.iter().take(n).sum::<f64>();
+        sum(&self.seen.refused) > sum(&self.seen.ok)
+    }
+
+    /// Share of refusals, but for the start.
+    pub fn refused_from(&self, start_s: f64, dt: f64) -> f64 {
+        let from = (start_s / dt).round() as usize;
+        let sum = |v: &[f64]| v.get(from..).unwrap_or_default().iter().sum::<f64>();
+        let (ok, refused) = (sum(&self.seen.ok), sum(&self.seen.refused));
+        if ok + refused > 0.0 { refused / (ok + refused) } else { 0.0 }
+    }
+
     /// Mean of ok and share of refusals in the tail.
-    fn tail(&self, dt: f64) -> (f64, f64) {
+    pub fn tail(&self, dt: f64) -> (f64, f64) {
         let from = self.seen.ok.len().saturating_sub((TAIL_S / dt).round() as usize);
         let ok = math::mean(&self.seen.ok[from..]);
         let refused = math::mean(self.seen.refused.get(from..).unwrap_or_default());
@@ -190,6 +192,9 @@ impl Probe {
     pub(super) fn ask(&mut self) -> ProbeAction {
         if !self.questions.enabled {
             return self.finish();
+        }
+        if let Some(action) = self.ask_rested() {
+            return action;
         }
         let known = self.outcome();
         let trial = self.ask_penalty(&known.ops);
@@ -209,21 +214,21 @@ impl Probe {
         }
     }
 
+    /// Of the budget, but for what holding back wants of it.
     pub(super) fn left_s(&self) -> f64 {
-        self.options.budget_s - self.elapsed_s()
+        self.options.budget_s - self.elapsed_s() - self.kept_s()
     }
 
-    /// Asked where most attempts are refused: then a plateau under saturation may not be the rate.
+    /// Asked where attempts are refused: then a plateau under saturation may not be the rate.
     fn ask_penalty(&mut self, ops: &Found) -> Option<Trial> {
         if std::mem::replace(&mut self.questions.penalty_asked, true) {
             return None;
         }
-        let refused = ops.drains.iter().filter_map(|d| d.steadiness).map(|s| s.refused).fold(0.0, f64::max);
-        if refused < 0.5 {
+        if ops.refused() < cause::REFUSED {
             return None;
         }
         let most = ops.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max);
-        let rate = ops.drains.last().map_or(0.0, |d| d.rate);
+        let rate = hold::pushed(ops).unwrap_or_else(|| ops.drains.last().map_or(0.0, |d| d.rate));
         let shut =
             ops.drains.last().is_some_and(|d| d.steadiness.is_some_and(|s| s.cause() == Cause::Refusing));
         let trial = |question, offered: f64, length_s: f64| Trial {
@@ -248,19 +253,9 @@ impl Probe {
         }
         // All that was granted so far passed at once, as far as can be known: the rate is looked for from half of it per second.
         let offered = 0.5 * self.used[Resource::Ops as usize].max(2.0);
-        let b = Bisection { low: 0.0, high: None, offered, low_s: 0.0, left: BISECTIONS + SEARCHES };
         let (rest_s, length_s) = self.times_of(offered);
         let fits = rest_s + length_s < self.left_s();
-        fits.then(|| Trial { rest_s, ..trial(Question::Bisect(b), offered, length_s) })
-    }
-
-    /// Rest before a trial, so that what was refused before is forgotten, and its length, so that what passes at once is not
-    /// taken for the rate.
-    fn times_of(&self, offered: f64) -> (f64, f64) {
-        let burst_s =
-            self.questions.burst_ops.unwrap_or(self.used[Resource::Ops as usize]) / offered.max(1e-9);
-        let rest_s = (FORGETS * burst_s + 1.0).min(LONGEST_TRIAL_S);
-        (rest_s, (OUTLASTS * burst_s + TAIL_S + 1.0).clamp(TRIAL_S, LONGEST_TRIAL_S))
+        fits.then(|| Trial { rest_s, ..trial(Question::Bisect(Bisection::from(offered)), offered, length_s) })
     }
 
     /// A rest until the bucket is full, then half of the excess.
@@ -380,10 +375,10 @@ impl Probe {
         let dt = self.options.dt_s;
         self.rest_begins();
         if t.again > 0 && t.stood_still(dt) {
-            let rest_s = if matches!(t.question, Question::Bisect(_)) {
-                self.times_of(t.offered_per_s.unwrap_or(0.0)).0
-            } else {
-                0.0
+            let rest_s = match t.question {
+                Question::Bisect(_) => self.times_of(t.offered_per_s.unwrap_or(0.0)).0,
+                Question::Hold(h) => h.rest_s(),
+                _ => 0.0,
             };
             if rest_s + t.length_s < self.left_s() {
                 return self.try_it(Trial { rest_s, again: t.again - 1, seen: Plateau::default(), ..t });
@@ -393,29 +388,14 @@ impl Probe {
         match t.question {
             Question::TwiceTheRate(rate) if (ok / rate - 1.0).abs() <= APART => {
                 self.questions.answers.penalty = Some(Penalty::Free);
+                return self.hold_back(rate);
             }
             Question::TwiceTheRate(rate) => {
-                let fine = refused < 0.01;
-                let b = Bisection {
-                    low: if fine { 2.0 * rate } else { 0.0 },
-                    high: (!fine).then_some(2.0 * rate),
-                    offered: 2.0 * rate,
-                    low_s: if fine { t.length_s } else { 0.0 },
-                    left: BISECTIONS,
-                };
+                let b = Bisection::after(2.0 * rate, refused >= cause::REFUSED, t.length_s);
                 return self.bisect(b, t);
             }
-            Question::Bisect(mut b) => {
-                match (refused < 0.01, ok > (1.0 - APART) * b.offered) {
-                    (true, true) => (b.low, b.low_s) = (b.offered, t.length_s),
-                    // Nothing was refused, and less came than was offered: the storage, or this machine, was the limit. That
-                    // says nothing of higher rates, and there is no higher one to be had.
-                    (true, false) if ok > b.low => (b.low, b.low_s, b.left) = (ok, t.length_s, 0),
-                    (true, false) => b.left = 0,
-                    (false, _) => b.high = Some(b.offered),
-                }
-                return self.bisect(b, t);
-            }
+            Question::Hold(h) => return self.hold_next(h, t),
+            Question::Bisect(b) => return self.bisect_next(b, t),
             Question::HalfExcess { of, rate, offered, cliff_s } => {
                 let ratio = second_cliff(&t.seen.x, dt, 0.5 * (rate + offered)) / cliff_s;
                 let law = if (1.6..=2.5).contains(&ratio) {
@@ -430,37 +410,6 @@ impl Probe {
             Question::InBetween => self.questions.cost.push((t.size_bytes, ok)),
         }
         self.choose()
-    }
-
-    fn bisect(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
-        b.offered = match b.high {
-            None => 2.0 * b.low,
-            Some(high) if b.low > 0.0 => (b.low * high).sqrt(),
-            Some(high) => 0.5 * high,
-        };
-        let (rest_s, length_s) = self.times_of(b.offered);
-        let known = b.high.is_some_and(|high| high < RATE_KNOWN * b.low);
-        if b.left == 0 || rest_s + length_s > self.left_s() || known || b.offered < LEAST_OFFERED {
-            // Bounds are bounds: a rate that was refused at the most, one that was not at the least.
-            if b.low > 0.0 {
-                let value = b.high.map_or(b.low, |high| (b.low * high).sqrt());
-                let e = Estimate { value, low: b.low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
-                self.questions.answers.penalty = Some(Penalty::CostsTokens(e));
-                self.questions.answers.free_s = Some(b.low_s);
-            }
-            return self.choose();
-        }
-        b.left -= 1;
-        let (question, offered_per_s) = (Question::Bisect(b), Some(b.offered));
-        self.try_it(Trial {
-            question,
-            offered_per_s,
-            length_s,
-            rest_s,
-            again: AGAIN,
-            seen: Plateau::default(),
-            ..t
-        })
     }
 }
 

@@ -6,7 +6,7 @@ use plimsoll_model::units::{format_size, significant};
 use plimsoll_model::{Estimate, Finding, Level};
 
 use super::questions::{BurstLaw, Cost, Penalty};
-use super::{Capacity, Cause, DrainEvidence, Found, ProbeOutcome, Resource};
+use super::{Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource};
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -99,6 +99,7 @@ impl ProbeOutcome {
         let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
         out.extend(self.at_once());
         out.extend(self.penalty());
+        out.extend(self.held_back());
         out.extend(self.cost());
         if let Some(r) = self.seen_twice() {
             out.push(self.hidden(r));
@@ -219,7 +220,7 @@ impl ProbeOutcome {
                 "Refused requests cost no tokens: when offered twice the limit, the storage still serves the limit."
                     .to_owned()
             }
-            Penalty::CostsTokens(e) => format!(
+            Penalty::CostsTokens(e) if e.low > 0.0 => format!(
                 "Refused requests cost tokens: a client that keeps sending when refused gets almost nothing. At {} \
                  op/s nothing is refused{}.",
                 significant(e.low, 3),
@@ -229,12 +230,56 @@ impl ProbeOutcome {
                     "; no higher rate was reached".into()
                 }
             ),
+            Penalty::CostsTokens(e) => format!(
+                "Refused requests cost tokens: a client that keeps sending when refused gets almost nothing{}.",
+                if e.high.is_finite() {
+                    format!("; at {} op/s, requests are refused", significant(e.high, 3))
+                } else {
+                    String::new()
+                }
+            ),
         };
         let mut f = Finding::new("F41", PENALTY, Level::Info, text);
         if matches!(self.answers.penalty, Some(Penalty::CostsTokens(_))) {
             f.evidence.push((COSTS_TOKENS[0].into(), COSTS_TOKENS[1].into()));
         }
         Some(f)
+    }
+
+    /// What a load gets that does not insist.
+    fn held_back(&self) -> Option<Finding> {
+        let n = |x: f64| words::about(x, 3);
+        let text = match self.answers.held_back? {
+            HeldBack::Same { passes, refused, rested } => format!(
+                "The rate is the same for a load that holds back: at {} op/s nothing is refused, at {} op/s requests are{}.",
+                n(passes),
+                n(refused),
+                if rested { ", and after a rest as well once the tokens are used up" } else { "" }
+            ),
+            HeldBack::More { rate, pushed, seconds } if self.ops.known().is_some() => format!(
+                "Insisting costs: a load that is refused gets {} op/s, and one that holds back more: {} op/s passed for {} \
+                 without a refusal{}. Configure a rate, not a concurrency.",
+                n(pushed),
+                n(rate.value),
+                words::span(seconds),
+                if rate.high.is_finite() {
+                    format!("; at {} op/s, requests are refused", n(rate.high))
+                } else {
+                    "; no higher rate was reached".into()
+                }
+            ),
+            HeldBack::More { pushed, .. } => format!(
+                "Insisting costs: a load that is refused gets {} op/s, and one that holds back gets more. How much of it holds \
+                 was not determined.",
+                n(pushed)
+            ),
+            HeldBack::Less { offered } => format!(
+                "No rate that holds was found: what passes beside refusals moves, or is refused when it is offered by itself \
+                 ({} op/s were). This limiter's law is none that is known here.",
+                n(offered)
+            ),
+        };
+        Some(Finding::new("F67", "limit_held_back", Level::Info, text))
     }
 
     fn cost(&self) -> Option<Finding> {

@@ -350,7 +350,7 @@ fn latency_is_that_of_ops_which_wait_for_no_limit() {
 }
 
 /// As the tool probes objects: ladders from 16 in flight, and questions.
-fn as_the_tool_does(budget_s: f64) -> ProbeOptions {
+pub(super) fn as_the_tool_does(budget_s: f64) -> ProbeOptions {
     ProbeOptions {
         small_bytes: 4096,
         concurrency: 16,
@@ -364,7 +364,7 @@ fn as_the_tool_does(budget_s: f64) -> ProbeOptions {
     }
 }
 
-fn said(o: &ProbeOutcome) -> String {
+pub(super) fn said(o: &ProbeOutcome) -> String {
     o.findings().iter().map(|f| f.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
@@ -464,7 +464,7 @@ fn the_rate_that_is_not_refused_was_seen_for_its_trial() {
     s.sliding = Some(crate::simulate::events::Sliding::new(1.0, 137.0));
     let o = drive::probe(&mut s, as_the_tool_does(300.0));
     assert!(o.limit_of_ops().is_some(), "{}", said(&o));
-    assert_eq!(o.ops.horizon_s, 6.0, "{}", said(&o));
+    assert_eq!(o.ops.horizon_s, 45.0, "{}", said(&o));
     assert!(!said(&o).contains("not constant"), "{}", said(&o));
     // Where the budget ends too soon, what is open is said with the bounds that there are.
     let mut s = Events::new(7, &[], 1);

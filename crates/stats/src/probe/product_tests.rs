@@ -1,0 +1,71 @@
+//! The probe before limiters of real products (`crate::products`), which it was not written for.
+
+use super::tests::{as_the_tool_does, said};
+use super::*;
+use crate::simulate::drive;
+
+fn of_product(name: &str, seed: u64, budget_s: f64) -> (ProbeOutcome, crate::products::ProductTruth) {
+    let index = crate::products::draw::PRODUCTS.iter().position(|(n, _)| *n == name).unwrap();
+    let (mut system, truth) = crate::products::draw::product(index, seed);
+    (drive::probe(&mut system, as_the_tool_does(budget_s)), truth)
+}
+
+/// A fair use that lowers the rate of who insists: a fight yields a fifth to three fifths of what passes for ever without a refusal.
+/// The rate of the fight is not told as the limit.
+#[test]
+fn a_rate_that_only_a_fight_yields_is_not_quoted() {
+    for seed in [3, 4, 5] {
+        let (o, truth) = of_product("fair use", seed, 600.0);
+        let Some(HeldBack::More { pushed, .. }) = o.answers.held_back else {
+            panic!("{:?} {}", o.answers, said(&o))
+        };
+        let holds = truth.holds_per_s.unwrap();
+        assert!(pushed < 0.7 * holds, "{pushed} of {holds}");
+        let told = o.limit_of_ops().unwrap_or_else(|| panic!("{}", said(&o)));
+        assert!((told / holds - 1.0).abs() < 0.05, "{told} of {holds}: {}", said(&o));
+        assert!(!o.ops.is_bucket() && said(&o).contains("Insisting costs"), "{}", said(&o));
+        assert!(o.elapsed_s <= 1.05 * 600.0, "{}", o.elapsed_s);
+    }
+    // Too little time to tell: both ends, and no rate.
+    let (o, _) = of_product("fair use", 3, 200.0);
+    assert!(o.limit_of_ops().is_none(), "{}", said(&o));
+}
+
+#[test]
+fn a_bucket_is_the_same_for_who_holds_back() {
+    for name in ["AWS API Gateway", "nginx limit_req nodelay"] {
+        let (o, truth) = of_product(name, 3, 300.0);
+        let holds = truth.holds_per_s.unwrap();
+        let Some(HeldBack::Same { passes, refused, rested: true }) = o.answers.held_back else {
+            panic!("{name} {:?} {}", o.answers, said(&o))
+        };
+        assert!(passes < holds && holds < refused, "{passes} {holds} {refused}");
+        assert!(o.is_held(Resource::Ops) && (o.limit_of_ops().unwrap() / holds - 1.0).abs() < 0.01);
+        assert!(said(&o).contains("after a rest as well"), "{}", said(&o));
+    }
+}
+
+/// A limit that grows while it is asked, or that comes to no rest: no rate of it is one to configure.
+#[test]
+fn a_limit_that_moves_while_it_refuses_is_no_rate() {
+    for (name, seed) in [("Lambda concurrency", 3), ("CDN rule", 3), ("varnish vsthrottle block", 3)] {
+        let (o, truth) = of_product(name, seed, 240.0);
+        let told = o.limit_of_ops();
+        let within = o.ops.known().zip(truth.holds_per_s).is_some_and(|(e, h)| e.contains(h));
+        assert!(told.is_none() || within, "{name}: {told:?} {}", said(&o));
+        assert!(o.answers.at_once.is_some() || o.is_limited(Resource::Ops), "{name}: {}", said(&o));
+    }
+}
+
+/// Two seconds of a faster start after a look that wandered: whatever it is, it was seen once.
+#[test]
+fn a_burst_seen_once_beside_a_look_that_wandered_is_no_bucket() {
+    for seed in 0..8 {
+        let (o, _) = of_product("none: fills", seed, 240.0);
+        assert!(
+            !o.bytes.is_bucket() || o.bytes.drains.iter().filter(|d| d.recovered > Some(0.0)).count() > 1,
+            "{}",
+            said(&o)
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! The active probe on limiters of real products (`plimsoll_stats::products`), which no estimator was written for: what it says of each
+//! beside what is true.
+
+use plimsoll_stats::math;
+use plimsoll_stats::probe::{ProbeOptions, ProbeOutcome, Resource};
+use plimsoll_stats::products::draw::{PRODUCTS, product};
+use plimsoll_stats::products::{LawFamily, ProductTruth};
+use plimsoll_stats::simulate::{Load, System, drive};
+
+use super::Settings;
+use super::score::{Goal, ScoreRow, percent};
+
+/// A quoted rate further from the one that holds is wrong.
+const NEAR: f64 = 0.03;
+/// A number in flight is looked for until it is known within an eighth.
+/// Counted for so long, seconds.
+const COUNTED_S: f64 = 300.0;
+const NEAR_IN_FLIGHT: f64 = 0.125;
+
+/// What a statement is worth to whoever has to configure a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProductScore {
+    /// The rate to quote, or the number in flight; of no limiter: that there is none, or that it can't be told.
+    Right,
+    /// Nothing is claimed that could be wrong, and that it is not known is said.
+    Open,
+    /// A rate that does not hold, or that is too low, or a law that it is not.
+    Wrong,
+}
+
+struct ProductCase {
+    seed: u64,
+    truth: ProductTruth,
+    seen: ProbeOutcome,
+    score: ProductScore,
+}
+
+/// As `limits object` probes.
+fn options() -> ProbeOptions {
+    ProbeOptions {
+        small_bytes: 4096,
+        concurrency: 16,
+        most: [256, 64],
+        overhead_bytes: 2048,
+        questions: true,
+        dt_s: 0.2,
+        budget_s: 240.0,
+        horizon_s: 120.0,
+        ..ProbeOptions::default()
+    }
+}
+
+/// The rate that it would have somebody configure.
+fn quoted(o: &ProbeOutcome) -> Option<f64> {
+    o.limit_of_ops()
+}
+
+fn denied(o: &ProbeOutcome) -> bool {
+    let refused = o.ops.refused().max(o.bytes.refused()) >= 0.01;
+    refused && o.answers.at_once.is_none() && !o.is_limited(Resource::Ops) && !o.is_limited(Resource::Bytes)
+}
+
+/// Whether a fresh system passes a little less of it for minutes, and refuses a little more.
+fn holds(index: usize, seed: u64, per_s: f64) -> bool {
+    let refused = |per_s: f64| {
+        let load = Load {
+            size_bytes: 4096.0,
+            concurrency: 256,
+            duration_s: COUNTED_S,
+            dt_s: 1.0,
+            offered_per_s: Some(per_s),
+        };
+        let seen = product(index, seed).0.run(&load);
+        let (ok, refused) = (math::mean(&seen.ops_per_s), math::mean(&seen.rejected_per_s));
+        refused / (ok + refused)
+    };
+    refused((1.0 - NEAR) * per_s) < 0.01 && refused((1.0 + 2.0 * NEAR) * per_s) > 0.01
+}
+
+fn score((index, seed): (usize, u64), truth: &ProductTruth, o: &ProbeOutcome) -> ProductScore {
+    use ProductScore::{Open, Right, Wrong};
+    if denied(o) {
+        return Wrong;
+    }
+    let in_flight = o.answers.at_once.filter(|a| a.sure);
+    match (truth.family, truth.holds_per_s, truth.in_service) {
+        (LawFamily::Free, ..) if o.is_limited(Resource::Ops) || o.is_limited(Resource::Bytes) => Wrong,
+        (LawFamily::Free, ..) => Right,
+        (_, Some(holds), _) => match quoted(o) {
+            Some(rate) if (rate / holds - 1.0).abs() <= NEAR => Right,
+            // Less exact than it should be, and that is said.
+            Some(_) if o.ops.known().is_some_and(|e| e.contains(holds)) => Open,
+            Some(_) => Wrong,
+            None if in_flight.is_some() => Wrong,
+            None => Open,
+        },
+        (_, None, Some(most)) => match in_flight {
+            _ if quoted(o).is_some() => Wrong,
+            Some(a) if (f64::from(a.passes) / most - 1.0).abs() <= NEAR_IN_FLIGHT + 1.0 / most => Right,
+            Some(_) => Wrong,
+            None => Open,
+        },
+        // No rate is declared to hold: what is quoted is held against what is counted.
+        (_, None, None) => match quoted(o) {
+            Some(rate) if holds(index, seed, rate) => Right,
+            Some(_) => Wrong,
+            None => Open,
+        },
+    }
+}
+
+pub fn rows(s: &Settings) -> Vec<ScoreRow> {
+    let each = s.systems(40);
+    let mut out = Vec::new();
+    let mut all = Vec::new();
+    for (i, (name, _)) in PRODUCTS.iter().enumerate() {
+        let cases = s.each(60 + i as u64, each, |seed| {
+            let (mut system, truth) = product(i, seed);
+            let seen = drive::probe(&mut system, options());
+            ProductCase { seed, truth, score: score((i, seed), &truth, &seen), seen }
+        });
+        explain(&cases);
+        out.push(row(name, &cases));
+        all.extend(cases);
+    }
+    let limited = |c: &&ProductCase| c.truth.family != LawFamily::Free;
+    let n = all.iter().filter(limited).count();
+    let count = |pick: &dyn Fn(&ProductCase) -> bool| all.iter().filter(limited).filter(|c| pick(c)).count();
+    let wrong = count(&|c| c.score == ProductScore::Wrong);
+    out.push(ScoreRow::share("products, all with a limiter: wrong", wrong, n, Goal::AtMost(0.02)));
+    out.push(ScoreRow::share(
+        "– \"no limiter\" where one refused",
+        count(&|c| denied(&c.seen)),
+        n,
+        Goal::AtMost(0.0),
+    ));
+    let rated: Vec<&ProductCase> = all.iter().filter(|c| c.truth.holds_per_s.is_some()).collect();
+    let right = rated.iter().filter(|c| c.score == ProductScore::Right).count();
+    out.push(ScoreRow::share("– rate to quote within 3 %", right, rated.len(), Goal::AtLeast(0.95)));
+    let covers = rated.iter().filter(|c| {
+        quoted(&c.seen).is_some()
+            && c.seen.ops.known().is_some_and(|e| c.truth.holds_per_s.is_some_and(|h| e.contains(h)))
+    });
+    let told = rated.iter().filter(|c| quoted(&c.seen).is_some()).count();
+    out.push(ScoreRow::share("– interval of the rate covers", covers.count(), told, Goal::AtLeast(0.93)));
+    let free: Vec<&ProductCase> = all.iter().filter(|c| c.truth.family == LawFamily::Free).collect();
+    let wrong = free.iter().filter(|c| c.score == ProductScore::Wrong).count();
+    out.push(ScoreRow::share("products, none: called a limiter", wrong, free.len(), Goal::AtMost(0.02)));
+    let times: Vec<f64> = all.iter().map(|c| c.seen.elapsed_s).collect();
+    out.push(ScoreRow::shown(
+        "– time to a verdict",
+        format!(
+            "median {:.0} s, p90 {:.0} s, max {:.0} s",
+            math::median(&times),
+            math::quantile(&times, 0.9),
+            math::quantile(&times, 1.0)
+        ),
+    ));
+    out
+}
+
+fn row(name: &str, cases: &[ProductCase]) -> ScoreRow {
+    let n = |s: ProductScore| cases.iter().filter(|c| c.score == s).count();
+    let off: Vec<f64> =
+        cases.iter().filter_map(|c| Some((quoted(&c.seen)? / c.truth.holds_per_s? - 1.0).abs())).collect();
+    let off = match off.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; rate off by {} (median), {} (most)",
+            percent(math::median(&off)),
+            percent(math::quantile(&off, 1.0))
+        ),
+    };
+    let times: Vec<f64> = cases.iter().map(|c| c.seen.elapsed_s).collect();
+    ScoreRow::shown(
+        format!("product, {name}"),
+        format!(
+            "right {}, open {}, wrong {}{off}; {:.0} s",
+            n(ProductScore::Right),
+            n(ProductScore::Open),
+            n(ProductScore::Wrong),
+            math::median(&times)
+        ),
+    )
+}
+
+/// Each case that is not right, for whoever improves the method: `VALIDATE_EXPLAIN=1`, with tuning seeds only.
+fn explain(cases: &[ProductCase]) {
+    if std::env::var_os("VALIDATE_EXPLAIN").is_none() {
+        return;
+    }
+    for c in cases.iter().filter(|c| c.score != ProductScore::Right) {
+        eprintln!(
+            "{} {} {:?}: holds {:?}, in service {:?}; known {:?}, cause {:?}, refused {:.3}, at once {:?}, held back {:?}, {:.0} s",
+            c.seed,
+            c.truth.name,
+            c.score,
+            c.truth.holds_per_s,
+            c.truth.in_service,
+            c.seen.ops.known().map(|e| (e.low, e.value, e.high)),
+            c.seen.cause_of(Resource::Ops),
+            c.seen.ops.refused(),
+            c.seen.answers.at_once,
+            c.seen.answers.held_back,
+            c.seen.elapsed_s
+        );
+        for (what, text) in c.seen.evidence() {
+            eprintln!("    {what}: {text}");
+        }
+        for f in c.seen.findings() {
+            eprintln!("    {} {}", f.code, f.text);
+        }
+    }
+}
