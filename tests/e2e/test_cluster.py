@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tomllib
 import uuid
 from pathlib import Path
 
@@ -157,6 +158,24 @@ size = "64KiB"
 concurrency = 4
 stop = { duration = "3s" }
 """
+
+
+def test_a_cluster_tells_what_it_is_made_of(box):
+    """What `describe cluster` finds by asking is what its own cluster.toml says: links, quotas, drives and redundancy."""
+    _, server = box.start("--nodes", "2", "--drives", "1", "--ec", "1", "--link", "100mbit", "--cpu", "0.5")
+    hosts = server.endpoint.replace(":9000", ":9100")
+    done = subprocess.run([str(BIN), "describe", "cluster", f"minio={server.endpoint}", f"node={hosts}"],
+                          env=box.env | server.env(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "not asked" not in done.stderr, done.stderr
+    found, made = (tomllib.loads(text) for text in (done.stdout, (box.dir / "cluster.toml").read_text()))
+    for key in ("software", "redundancy", "set_size"):
+        assert found[key] == made[key], (key, done.stdout)
+    (asked,) = made["node"]
+    # Drives of each are somewhere else, so that the nodes are no pattern here.
+    assert [n["name"] for n in found["node"]] == [asked["name"].replace("{1...2}", i) for i in "12"], done.stdout
+    for node in found["node"]:
+        assert (node["cpus"], len(node["drive"])) == (asked["cpus"], 1) and node["cpus"] == 0.5, done.stdout
+        assert [(n["name"], n["rate"]) for n in node["nic"]] == [(n["name"], n["rate"]) for n in asked["nic"]], done.stdout
 
 
 def test_with_tls_clients_and_servers_among_themselves_trust_its_certificate_alone(box, plimsoll):

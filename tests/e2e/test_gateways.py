@@ -46,6 +46,18 @@ def test_servers_of_a_campaign_are_in_its_ledger_table_and_publication(plimsoll,
         # Hosts have no place in what may be published.
         assert "10.213." not in json.dumps(servers), servers
     assert sorted(d["run"]["servers"]["daemons"][0]["daemons"] for d in done) == [1, 2]
+    # What the run's own cluster is made of is known: redundancy's arithmetic stands beside what was counted, and labels tell it apart.
+    made = [d.parent for d in runs.glob("*/summary.json")]
+    assert len(made) == 2
+    for run in made:
+        plan = (run / "plan.toml").read_text()
+        assert 'redundancy = "ec:2+2"' in plan and "10.213." in plan, plan
+        summary = json.loads((run / "summary.json").read_text())
+        nodes = summary["labels"]["nodes"]
+        traffic = {t["what"]: t for w in summary["servers"]["windows"] for t in w["traffic"]}
+        assert traffic["written to drives"]["expected"] == 2, traffic
+        # A single server sends nothing to another.
+        assert (traffic["between servers"]["expected"] > 0) == (nodes == "2") if "between servers" in traffic else nodes == "1", traffic
     valid = [e for e in done if any(f["valid"] for f in e["run"]["figures"])]
     status = plimsoll("campaign", "status", file)
     site = tmp_path / "site"

@@ -226,6 +226,12 @@ def test_the_history_is_filtered_pivoted_compared_and_followed_over_time(plimsol
         assert abs(cell["figure"]["value"] - float(lines[0]["ops_per_s"])) <= 1e-6 * cell["figure"]["value"]
     two = api(at, f"/api/compare?a={ids[0]}&b={ids[2]}")
     assert [r["side"] for r in two["runs"]] == ["a", "b"] and {r["outcome"] for r in two["rows"]} <= {"undetermined"}
+    # Of plans and machines the page is told what the command tells.
+    told = plimsoll("compare", ids[0], "--", ids[2], "--json")
+    assert two["not_known"] is None
+    if told.out:
+        said = [f["text"] for f in json.loads(told.out)["findings"] if f["code"] in ("F41", "F99")]
+        assert said and said == [f["text"] for f in two["findings"] if f["code"] in ("F41", "F99")], (said, two["findings"])
     trend = api(at, "/api/trend")
     assert trend["said"].startswith("Undetermined:") and trend["steps"] == [] and len(trend["points"]) + trend["left_out"] == 3
     # The page has the same list, filtered, without a script.

@@ -1,6 +1,6 @@
 // The agents of a run that has several: what each of them did, and how its clock lies to the conductor's.
 import type { AgentSummary, Run } from "./feed";
-import { latency, MIB, percent, significant } from "./format";
+import { counted, latency, MIB, percent, significant } from "./format";
 import { table, type Table } from "./table";
 
 /** Between machines the offset is that of their boots, and may be days: only its bound matters then. */
@@ -36,7 +36,7 @@ export function ofAgents(run: Run): string | null {
   const bounds = all.flatMap((a) => a.clock_bound_ns ?? []);
   const named = (name: string): string[] => [...new Set(run.summary.findings.flatMap((f) => (f.name === name && f.agent ? [f.agent] : [])))];
   const [behind, lost] = [named("straggler"), named("agent_lost")];
-  return [`${all.length} agents`,
+  return [counted(all.length, "agent"),
     ...(run.summary.answered ? [`${percent(Math.min(...shares))} to ${percent(Math.max(...shares))} each`] : []),
     ...(lost.length ? [`${lost.join(", ")} lost`] : []),
     ...(behind.length ? [`${behind.join(", ")} did less than the others`] : []),

@@ -1,5 +1,5 @@
 // Numbers as people should read them. The same rules as crates/report/src/number.rs: digits come from the interval.
-import type { Estimate } from "./feed";
+import type { Estimate, Level } from "./feed";
 
 export const MIB = 1_048_576;
 export const MISSING = "n/a";
@@ -116,6 +116,9 @@ export const percent = (fraction: number): string => {
 
 export const count = (n: number): string => group(String(Math.round(n)));
 
+/** `1 run`, `3 runs`. */
+export const counted = (n: number, one: string): string => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
+
 export function seconds(s: number): string {
   if (!Number.isFinite(s)) return MISSING;
   if (s >= 5400) return `${significant(s / 3600)} h`;
@@ -199,3 +202,6 @@ const OUTCOMES: Record<string, string> = {
 };
 /** What an attempt came to, in plain words. */
 export const outcomeName = (name: string): string => OUTCOMES[name] ?? name.replace(/^http_(\d+)$/, "answered $1").replaceAll("_", " ");
+
+/** Before a finding: its sign, and its word. */
+export const SIGNS: Record<Level, [string, string]> = { invalid: ["✕", "Invalid"], qualified: ["!", "Note"], info: ["i", "Info"] };

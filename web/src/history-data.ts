@@ -1,5 +1,5 @@
 // What `plimsoll serve` answers (crates/serve/src/history).
-import type { Estimate } from "./feed";
+import type { Estimate, Level } from "./feed";
 import type { Figure } from "./history-state";
 
 export interface ListedRun { id: string; started_at: string; what: string; result: string; mark: string; standing: string; labels: Record<string, string>; imported: string | null }
@@ -16,7 +16,10 @@ export interface ComparedRun { id: string; side: "a" | "b"; started_at: string; 
 export interface ComparedRow {
   line: string; figure: Figure; each: ({ figure: Estimate | null; valid: boolean } | null)[]; ratio: Estimate | null; outcome: string; holds_among_all: boolean | null; said: string;
 }
-export interface CompareAnswer { schema: "plimsoll.compare/1"; runs: ComparedRun[]; rows: ComparedRow[]; paired: boolean; command: string }
+export interface ComparedFinding { code: string; level: Level; text: string }
+export interface CompareAnswer {
+  schema: "plimsoll.compare/1"; runs: ComparedRun[]; rows: ComparedRow[]; findings: ComparedFinding[]; not_known: string | null; paired: boolean; command: string;
+}
 export interface TrendAnswer {
   schema: "plimsoll.trend/1"; figure: Figure; lines: { key: string; name: string; runs: number }[]; line: string | null;
   points: { run: string; started_at: string; figure: Estimate }[]; left_out: number; older: number;

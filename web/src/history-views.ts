@@ -1,7 +1,7 @@
 // What each view of the history shows of an answer. Each figure has a link to the run that it is from.
 import { h, listenLike } from "./dom";
 import type { Estimate } from "./feed";
-import { count, estimate, latency, MIB, MISSING, significant } from "./format";
+import { count, counted, estimate, latency, MIB, MISSING, SIGNS, significant } from "./format";
 import type { CompareAnswer, ListAnswer, PivotAnswer, PivotCell, TrendAnswer } from "./history-data";
 import { FIGURES, toggled, type Figure, type HistoryState } from "./history-state";
 import { keyed, morphChildren, type Living } from "./keyed";
@@ -61,7 +61,7 @@ export function runsView(a: ListAnswer, s: HistoryState, go: Go): (HTMLElement |
     h("td", {}, r.result || "-"), h("td", {}, r.mark, r.imported ? h("span", { class: "said" }, `imported from ${r.imported}`) : null),
     h("td", { class: "sides" }, sideButton(s, "a", r.id, go), " ", sideButton(s, "b", r.id, go))));
   const test = (t: ListAnswer["tests"][number]) => keyed(t.id, h("tr", {},
-    h("th", { scope: "row" }, h("a", { href: `/net/${encodeURIComponent(t.id)}` }, t.id)), h("td", {}, minute(t.started_at)), h("td", { class: "what" }, `network test, ${t.hosts} hosts`),
+    h("th", { scope: "row" }, h("a", { href: `/net/${encodeURIComponent(t.id)}` }, t.id)), h("td", {}, minute(t.started_at)), h("td", { class: "what" }, `network test, ${counted(t.hosts, "host")}`),
     h("td", {}, t.result), h("td", {}, t.status), h("td", {}, "")));
   const heads = ["Run", "Started (UTC)", "What", "Result", "Validity", "Compare"];
   const shown = a.runs.length;
@@ -91,7 +91,7 @@ function cell(c: PivotCell | null, figure: Figure): HTMLElement {
 
 export function pivotView(a: PivotAnswer, s: HistoryState, go: Go, all: Record<string, string[]>): (HTMLElement | null)[] {
   const title = `${FIGURES[a.figure]}: ${a.row_head} by ${a.column_head}`;
-  const more = a.more[0] + a.more[1] > 0 ? `${a.more[0]} more rows and ${a.more[1]} more columns are not shown: filter.` : "";
+  const more = a.more[0] + a.more[1] > 0 ? `${counted(a.more[0], "more row")} and ${counted(a.more[1], "more column")} are not shown: filter.` : "";
   const rows = a.rows.map((name, i) => keyed(name, h("tr", {}, h("th", { scope: "row" }, name), ...a.cells[i]!.map((c) => cell(c, a.figure)))));
   return [
     h("div", { class: "filters" }, choose("pivot-rows", "Rows", keysOf(all), s.rows, (v) => go({ rows: v })), choose("pivot-columns", "Columns", keysOf(all), s.columns, (v) => go({ columns: v })), figureChoice(s, go)),
@@ -102,6 +102,16 @@ export function pivotView(a: PivotAnswer, s: HistoryState, go: Go, all: Record<s
 }
 
 const OUTCOMES: Record<string, string> = { greater: "A is greater", less: "A is less", "none seen": "no difference proved", undetermined: "undetermined" };
+
+/** Whether plans and machines are alike but for what is compared. */
+function alike(a: CompareAnswer): HTMLElement | null {
+  if (a.not_known) return h("p", { class: "warning" }, `Whether the plans and machines are alike is not known: ${a.not_known}.`);
+  if (a.findings.length === 0) return null;
+  return keyed("alike", h("ul", { class: "findings", "aria-label": "Plans and machines" }, ...a.findings.map((f) => {
+    const [sign, word] = SIGNS[f.level];
+    return keyed(`${f.code} ${f.text}`, h("li", { class: f.level }, h("p", {}, h("span", { class: "sign", "aria-hidden": "true" }, sign), h("strong", {}, `${word} ${f.code}`), ` ${f.text}`)));
+  })));
+}
 
 export function compareView(a: CompareAnswer, s: HistoryState, go: Go): (HTMLElement | null)[] {
   if (a.runs.length === 0) {
@@ -117,7 +127,8 @@ export function compareView(a: CompareAnswer, s: HistoryState, go: Go): (HTMLEle
     h("p", { class: "note" }, a.paired && s.a.length > 1 ? "The runs were made in turn, and are compared in pairs. " : "", "A figure of one run has the interval within that run; a ratio, that over runs (95 %, A over B)."),
     keyed("compare", h("div", { class: "scroll", role: "group", "aria-label": "Comparison", tabindex: 0 }, h("table", { class: "cells" }, h("caption", {}, `${count(s.a.length)} in A against ${count(s.b.length)} in B`),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Line"), h("th", { scope: "col" }, "A against B"), ...heads)), h("tbody", {}, ...a.rows.map(row))))),
-    s.a.length > 0 && s.b.length > 0 ? h("p", {}, "Again, with the plans and machines compared too: ", h("code", {}, a.command)) : null,
+    alike(a),
+    s.a.length > 0 && s.b.length > 0 ? h("p", {}, "The same on a command line: ", h("code", {}, a.command)) : null,
   ];
 }
 
@@ -127,7 +138,7 @@ export function trendView(a: TrendAnswer, s: HistoryState, go: Go, width: number
   const ratio = (e: Estimate | null) => (e ? `× ${estimate(e)}` : "");
   const rows = a.points.map((p, i) => keyed(`${p.run}|${i}`, h("tr", {}, h("th", { scope: "row" }, minute(p.started_at)), h("td", {}, runLink(p.run, figureText(a.figure, p.figure))), h("td", {}, runLink(p.run)),
     h("td", {}, step.has(i) ? `level changed ${ratio(step.get(i)!.ratio)} (p ${significant(step.get(i)!.p, 1)})` : ""))));
-  const out = [a.left_out > 0 ? `${count(a.left_out)} void lines, or lines without the figure, are left out.` : "", a.older > 0 ? `${count(a.older)} older ones are not looked at.` : ""].join(" ").trim();
+  const out = [a.left_out > 0 ? `${a.left_out === 1 ? "1 void line, or line without the figure, is" : `${count(a.left_out)} void lines, or lines without the figure, are`} left out.` : "", a.older > 0 ? `${a.older === 1 ? "1 older one is" : `${count(a.older)} older ones are`} not looked at.` : ""].join(" ").trim();
   const what = lines.find(([k]) => k === a.line)?.[1] ?? "";
   return [
     h("div", { class: "filters" }, lines.length > 0 ? choose("trend-line", "Line", lines, a.line ?? "", (v) => go({ line: v })) : null, figureChoice(s, go)),

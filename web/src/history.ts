@@ -1,7 +1,7 @@
 // The history of `plimsoll serve`: runs listed and filtered, as a pivot, compared, over time. What is shown is what the address says; the
 // server filters, and what it answers is shown with keyed updates, so that focus and scrolling stay with the reader.
 import { h } from "./dom";
-import { count } from "./format";
+import { count, counted } from "./format";
 import type { Answer, CompareAnswer, ListAnswer, PivotAnswer, TrendAnswer } from "./history-data";
 import { fromQuery, isFiltered, toQuery, toRequest, unfiltered, VIEWS, type HistoryState, type View } from "./history-state";
 import { compareView, pivotView, runsView, trendView } from "./history-views";
@@ -92,7 +92,7 @@ function show(): void {
   morphChildren(body, of[state.view]().filter((e) => e !== null));
   const list = state.view === "runs" ? (shown.answer as ListAnswer) : null;
   const range = list && list.found > list.runs.length ? `, ${count(list.skip + 1)} to ${count(list.skip + list.runs.length)} shown` : "";
-  status.textContent = list ? `${count(list.found)} of ${count(list.all)} runs${range}` : "";
+  status.textContent = list ? `${count(list.found)} of ${counted(list.all, "run")}${range}` : "";
   document.title = `${state.view === "runs" ? "Runs" : NAMES[state.view]} - Plimsoll`;
 }
 

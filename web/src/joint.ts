@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, headLines, mark, type ChartElement } from "./chart";
 import type { Comparison, Estimate, Scaling } from "./feed";
-import { estimate, high, low, MIB, plain, tick, withoutMarks } from "./format";
+import { counted, estimate, high, low, MIB, plain, tick, withoutMarks } from "./format";
 import { answering, isProved } from "./limits";
 import { table, type Table } from "./table";
 
@@ -91,7 +91,7 @@ export function scaleChart(s: Scaling): ChartElement | null {
   const top = 2 * Math.max(each * last, ...all.map((p) => p.per_s.value * factor));
   const [from, to] = [(p: At) => Math.max(0, low(p.per_s) * factor), (p: At) => Math.min(top, high(p.per_s) * factor)];
   const over = all.filter((p) => high(p.per_s) * factor > top);
-  const words = (p: At) => `${p.nodes} nodes: ${estimate(p.per_s, factor)} ${unit}${p.predicted ? ", predicted" : ""}`;
+  const words = (p: At) => `${counted(p.nodes, "node")}: ${estimate(p.per_s, factor)} ${unit}${p.predicted ? ", predicted" : ""}`;
   return chart({
     title: `Rate over nodes: ${s.name}`,
     note: `Dashed: if each node brought as much as with ${first.nodes}.${all.some((p) => p.predicted) ? " Hollow: predicted, not measured." : ""}${over.length ? " An interval that ends in an arrow goes on." : ""}${s.verdict ? ` Found: ${withoutMarks(s.verdict).replace(/\.$/, "")}.` : ""}`,

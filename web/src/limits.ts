@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, spaced, type ChartElement } from "./chart";
 import type { BucketFit, Comparison, Estimate, Saturation, Scaling } from "./feed";
-import { high, low, estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
+import { counted, high, low, estimate, latency, latencyTick, logTicks, MIB, MISSING, percent, plain, seconds, significant, size, sizesLike, tick } from "./format";
 import { settled } from "./labels";
 import { partOf, searchResult } from "./searches";
 import { table, type Table } from "./table";
@@ -218,7 +218,7 @@ export function scalingCharts(all: Scaling[]): ChartElement[] {
     return chart({
       title: `Does it scale: ${s.name}`,
       note: "Rate per node against the fewest nodes; 1 is linear." + (predicted.length ? " Hollow and shaded: predicted." : "") + (over.length ? " An interval that ends in an arrow goes on." : ""),
-      text: `Efficiency by nodes. ${both.map((p) => `${p.nodes} nodes: ${estimate(p.e)}${p.predicted ? ", predicted" : ""}`).join("; ")}.`,
+      text: `Efficiency by nodes. ${both.map((p) => `${counted(p.nodes, "node")}: ${estimate(p.e)}${p.predicted ? ", predicted" : ""}`).join("; ")}.`,
       draw: (width) => Plot.plot({
         ...base(width, 260),
         x: { label: "nodes →", ticks: both.map((p) => p.nodes), tickFormat: String },

@@ -6,7 +6,7 @@ import { h } from "./dom";
 import { cycleTable } from "./cycles";
 import type { Finding, GlanceFact, Page, Run, SideBySide, Workload } from "./feed";
 import { ofLatency, ofLimits, ofLines, ofLoad, ofProvenance, ofResources, ofTime, ofValidity } from "./folds";
-import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, reach, seconds, significant, sizeEstimate, sumOutcomes } from "./format";
+import { bytes, count, estimate, isFailure, isThrottled, latency, MIB, MISSING, percent, plain, reach, seconds, significant, SIGNS, sizeEstimate, sumOutcomes } from "./format";
 import { groupChart, leftOut, pivotTable } from "./groups";
 import { keyed, unfold } from "./keyed";
 import { loadCurves, loadTable, spectrumCharts } from "./latency";
@@ -26,7 +26,6 @@ import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./t
  */
 export interface Section { id: string; title: string; inputs: readonly unknown[]; body: () => (Node | null)[]; says?: () => string | null; quiet?: boolean }
 
-const SIGNS: Record<Finding["level"], [string, string]> = { invalid: ["✕", "Invalid"], qualified: ["!", "Note"], info: ["i", "Info"] };
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {

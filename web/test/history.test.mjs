@@ -142,6 +142,7 @@ it("compares the runs that were chosen, and claims nothing of two", () => withPa
   const rate = await page.textContent("#view tbody tr");
   assert.match(rate, /A is less.*95 % interval/);
   assert.equal(await page.locator("#view tbody tr").first().locator("td a[href^='/runs/']").count(), 6);
+  assert.match(await page.textContent("#view ul.findings"), /F41 Both plans are the same: the difference is not in them\./);
   await page.reload();
   await seen(page, "#view caption", "3 in A against 3 in B");
 }));

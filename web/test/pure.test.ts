@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 
 import { agentTable, ofAgents } from "../src/agents";
 import { FeedError, helloOf, parse, type Run } from "../src/feed";
-import { bytes, clock, estimate, latency, latencyTick, logTicks, percent, plain, reach, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
+import { bytes, clock, counted, estimate, latency, latencyTick, logTicks, percent, plain, reach, seconds, significant, size, sizeEstimate, sizesLike, sumOutcomes, isFailure, isThrottled, tick } from "../src/format";
 import { searchTable } from "../src/searches";
 import { table, toCsv, toMarkdown } from "../src/table";
 
@@ -22,6 +22,10 @@ describe("numbers", () => {
     expect(estimate(null)).toBe("n/a");
     expect(estimate({ value: 5, low: NaN, high: 1, n_eff: null })).toBe("5.00 (interval unknown)");
     expect(estimate({ value: 8, low: 1e-117, high: 1e118, n_eff: 2 })).toBe("8.00 (interval unknown)");
+  });
+
+  it("counts one of a thing as one", () => {
+    expect([counted(1, "run"), counted(0, "run"), counted(1234, "run")]).toEqual(["1 run", "0 runs", "1,234 runs"]);
   });
 
   it("writes sizes as their neighbours are written", () => {

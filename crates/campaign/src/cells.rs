@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::OpKind;
 use plimsoll_model::plan::{
-    ControllerSpec, EmbeddedDisk, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions, SizeDist, Stage, Stop,
-    TargetSpec, Workload,
+    ControllerSpec, EmbeddedCluster, EmbeddedDisk, FilesTarget, PLAN_VERSION, Pacing, Plan, RunOptions,
+    SizeDist, Stage, Stop, TargetSpec, Workload,
 };
 use plimsoll_model::units::{OpsRate, Size, Span};
 use xxhash_rust::xxh3::xxh3_64;
@@ -184,8 +184,9 @@ fn add(
         let name = at.name(load);
         let work = work_of(subject, target.as_ref(), load, &at)?;
         let options = options_of(file, subject);
-        // Whoever gave a label knows better than what the servers are made of.
-        let mut labels = options.cluster.as_ref().map(|c| c.labels()).unwrap_or_default();
+        // Whoever gave a label knows better than what the servers are made of. Of those that a run brings along it is known, too.
+        let brought = || target.as_ref()?.embedded_cluster().map(EmbeddedCluster::labels);
+        let mut labels = options.cluster.as_ref().map(|c| c.labels()).or_else(brought).unwrap_or_default();
         labels.extend(file.labels.clone());
         labels.extend(subject.labels.clone());
         let mut cell = CampaignCell {

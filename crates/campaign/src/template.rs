@@ -79,6 +79,20 @@ mod tests {
         }
     }
 
+    /// Where it will be is not known before a run begins; what it is made of is.
+    #[test]
+    fn a_cluster_that_a_run_brings_along_labels_its_cells() {
+        let text = template("cluster-speed", true).unwrap();
+        let bare: Vec<&str> = text.lines().filter(|l| !l.starts_with("labels = ")).collect();
+        let cells = expand(&CampaignFile::from_toml(&bare.join("\n")).unwrap()).unwrap();
+        let of = |subject: &str| &cells.iter().find(|c| c.subject == subject).unwrap().labels;
+        assert_eq!((of("EC 2")["nodes"].as_str(), of("EC 2")["ec"].as_str()), ("4", "14+2"));
+        assert_eq!(of("EC 4")["ec"], "12+4");
+        // Whoever writes one knows better.
+        let cells = expand(&CampaignFile::from_toml(text).unwrap()).unwrap();
+        assert_eq!(cells.iter().find(|c| c.subject == "EC 2").unwrap().labels["ec"], "2");
+    }
+
     /// A figure that belongs to no cell would be told to lack ours, for ever.
     #[test]
     fn every_figure_that_was_published_is_of_a_cell_that_is_measured() {

@@ -116,6 +116,7 @@ fn page(facts: &BoxFacts, cpu: &mut CpuUse, top: &Path) -> String {
     if let Some((cores, group)) = &facts.quota {
         let stat = facts.pid.map(|pid| text(&format!("proc/{pid}/stat"))).unwrap_or_default();
         let waited = fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
+        quota(&mut out, *cores);
         processor(&mut out, *cores, cpu, (facts.pid, &stat), &waited);
     }
     out
@@ -173,6 +174,13 @@ fn drive(out: &mut String, name: &str, text: &str) {
             line(out, &format!("node_disk_{metric}"), &format!("device=\"{name}\""), value * scale);
         }
     }
+}
+
+/// As cAdvisor names what a control group is held to, in microseconds: node_exporter has no name for it.
+fn quota(out: &mut String, cores: f64) {
+    const PERIOD_US: f64 = 100_000.0;
+    line(out, "container_spec_cpu_period", "", PERIOD_US);
+    line(out, "container_spec_cpu_quota", "", (cores * PERIOD_US).round());
 }
 
 /// A host with so many cores: what its server did not use of them was idle.
@@ -241,6 +249,8 @@ mod tests {
             "node_disk_read_bytes_total{device=\"drive2\"} 40960",
             "node_disk_written_bytes_total{device=\"drive2\"} 81920",
             "node_disk_io_time_seconds_total{device=\"drive2\"} 1",
+            "container_spec_cpu_period 100000",
+            "container_spec_cpu_quota 50000",
             "node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 2.5",
             "node_cpu_seconds_total{cpu=\"0\",mode=\"system\"} 0.5",
             "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 0",

@@ -2,6 +2,7 @@
 //! address at the bridge itself, so that its own way is not the narrow one. A token bucket at both ends of each pair holds what a
 //! node sends and what it gets.
 
+use plimsoll_model::plan::EmbeddedCluster;
 use plimsoll_model::units::LinkRate;
 use plimsoll_setup::SetupError;
 use plimsoll_setup::network::{call, is_link, make_link, make_namespace, namespace_file};
@@ -11,7 +12,7 @@ use crate::fault::Becomes;
 use crate::spec::ClusterSpec;
 
 /// The interface in a node's namespace.
-pub const NODE_INTERFACE: &str = "eth0";
+pub const NODE_INTERFACE: &str = EmbeddedCluster::NIC;
 /// Last byte of this machine's address.
 const HOST: u32 = 254;
 /// A packet waits that long for its tokens before it is dropped.

@@ -116,3 +116,121 @@ impl RunFilter {
         (all.join(" AND "), values)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use plimsoll_store::{RunEntry, RunState};
+    use proptest::collection::{btree_map, btree_set, vec};
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    use super::*;
+    use crate::fingerprint::Fingerprint;
+    use crate::tables;
+
+    /// Few of each, so that filters meet runs; with what SQL and Rust might take otherwise: cases, wildcards, quotes, a zero, nothing.
+    const WORDS: [&str; 12] = ["", "a", "A", "ab", "a%", "a_", "_", "é", "É", "'", "a\0b", "b"];
+    /// Times of runs, and what is no time; with parts of a microsecond, other zones, and before 1970.
+    const TIMES: [&str; 8] = [
+        "",
+        "yesterday",
+        "2026-11-01T08:00:00Z",
+        "2026-11-01T08:00:00.0000005Z",
+        "2026-11-01T08:00:00.000001Z",
+        "2026-11-01T09:00:00+01:00",
+        "1969-12-31T23:59:59.9999995Z",
+        "2026-11-02T08:00:00Z",
+    ];
+    /// Their edges, microseconds since 1970.
+    const EDGES: [i64; 6] =
+        [i64::MIN, -1, 0, 1_793_520_000_000_000, 1_793_520_000_000_001, 1_793_606_400_000_000];
+
+    fn word() -> impl Strategy<Value = String> {
+        select(&WORDS[..]).prop_map(str::to_owned)
+    }
+
+    fn standing() -> impl Strategy<Value = RunStanding> {
+        select(&RunStanding::ALL[..]).prop_map(|(_, standing)| standing)
+    }
+
+    type Said = (BTreeMap<String, String>, BTreeSet<String>, BTreeSet<String>, RunStanding, &'static str);
+
+    fn run((labels, ops, targets, standing, started_at): Said) -> IndexedRun {
+        let entry = RunEntry {
+            id: "r".into(),
+            path: "r".into(),
+            name: None,
+            started_at: started_at.into(),
+            state: RunState::Sealed,
+            labels,
+            verdict: None,
+            valid: None,
+            status: None,
+            cleanup_due: 0,
+            bytes: 0,
+            summary: None,
+        };
+        IndexedRun {
+            entry,
+            what: String::new(),
+            result: String::new(),
+            mark: String::new(),
+            answered: None,
+            standing,
+            ops: ops.into_iter().collect(),
+            targets: targets.into_iter().collect(),
+            imported: None,
+        }
+    }
+
+    fn runs() -> impl Strategy<Value = Vec<IndexedRun>> {
+        let labels = btree_map(word(), word(), 0..3);
+        let said = (labels, btree_set(word(), 0..3), btree_set(word(), 0..3), standing(), select(&TIMES[..]));
+        vec(said.prop_map(run), 1..12)
+    }
+
+    fn filter() -> impl Strategy<Value = RunFilter> {
+        let edge = || proptest::option::weighted(0.4, select(&EDGES[..]));
+        let few = || vec(word(), 0..3);
+        (vec((word(), word()), 0..2), few(), few(), vec(standing(), 0..3), edge(), edge()).prop_map(
+            |(labels, ops, targets, standings, since_us, until_us)| RunFilter {
+                labels,
+                ops,
+                targets,
+                standings,
+                since_us,
+                until_us,
+            },
+        )
+    }
+
+    fn indexed(runs: &[IndexedRun]) -> rusqlite::Connection {
+        let db = rusqlite::Connection::open_in_memory().unwrap();
+        tables::prepare(&db).unwrap();
+        let print = Fingerprint { hash: [1; 16], made_ns: 0, rests: true };
+        for (i, run) in runs.iter().enumerate() {
+            tables::put(&db, &format!("{i:02}"), &print, &(run.clone(), Vec::new())).unwrap();
+        }
+        db
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// The condition is said twice, for the index and for runs in memory: both mean the same.
+        #[test]
+        fn the_index_finds_what_the_filter_takes(runs in runs(), filters in vec(filter(), 1..12)) {
+            let db = indexed(&runs);
+            for filter in filters {
+                let mut found: Vec<String> =
+                    tables::runs(&db, &filter).unwrap().into_iter().map(|(dir, _)| dir).collect();
+                found.sort();
+                let taken: Vec<String> = runs.iter().enumerate()
+                    .filter(|(_, r)| filter.takes(r)).map(|(i, _)| format!("{i:02}")).collect();
+                prop_assert_eq!(found, taken, "{:?}", filter);
+            }
+        }
+    }
+}

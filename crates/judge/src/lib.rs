@@ -8,6 +8,7 @@
 mod advice;
 pub mod against;
 mod agents;
+pub mod alike;
 mod asked;
 mod bottlenecks;
 pub mod ceiling;

@@ -154,7 +154,7 @@ pub fn conduct(
     let planned = wish.planned(&names);
     if planned.is_empty() {
         return Err(NetError::input(
-            format!("{} hosts cannot make these patterns", names.len()),
+            format!("{} cannot make these patterns", counted(names.len(), "host")),
             "in, out and all-to-all need three hosts, bisection four, storage and east-west agents with --role server",
         ));
     }

@@ -95,33 +95,43 @@ impl FoundCluster {
 
     /// A page of node_exporter, of the host that is called so.
     pub fn add_node(&mut self, page: &str, host: &str) -> Result<(), NotMetrics> {
-        const WANTED: [&str; 5] = [
+        const WANTED: [&str; 8] = [
             "node_cpu_seconds_total",
             "node_memory_MemTotal_bytes",
             "node_network_speed_bytes",
+            "node_network_receive_bytes_total",
             "node_network_up",
             "node_disk_info",
+            "container_spec_cpu_quota",
+            "container_spec_cpu_period",
         ];
         let page = text::parse(page, |name| WANTED.contains(&name))?;
         let of = |name: &'static str| page.series.iter().filter(move |s| s.name == name);
         let cpus: BTreeSet<&str> = of(WANTED[0]).map(|s| s.label("cpu")).collect();
-        if cpus.is_empty() {
+        let quota = quota(&page.series);
+        // A cluster in a box says no processors of a node that shares its machine's, and no speed of a link without a rate.
+        let has_speeds = of("node_network_speed_bytes").any(|s| is_nic(s.label("device")));
+        let of_nics =
+            if has_speeds { "node_network_speed_bytes" } else { "node_network_receive_bytes_total" };
+        if cpus.is_empty() && quota.is_none() && of(of_nics).next().is_none() {
             return Err(NotMetrics::NothingKnown("node_exporter"));
         }
         let down: BTreeSet<&str> =
             of("node_network_up").filter(|s| s.value == 0.0).map(|s| s.label("device")).collect();
-        let nics: Vec<&MetricSeries> = of("node_network_speed_bytes")
+        let nics: Vec<&MetricSeries> = of(of_nics)
             .filter(|s| is_nic(s.label("device")) && !down.contains(s.label("device")))
             .take(MOST_PARTS)
             .collect();
         let mut remarks = Vec::new();
         let node = self.node(host);
-        node.cpus = Some(cpus.len() as f64);
-        node.memory = of("node_memory_MemTotal_bytes").map(|s| Size(s.value.max(0.0) as u64)).next();
+        let counted = (!cpus.is_empty()).then_some(cpus.len() as f64);
+        node.cpus = quota.or(counted).or(node.cpus);
+        node.memory =
+            of("node_memory_MemTotal_bytes").map(|s| Size(s.value.max(0.0) as u64)).next().or(node.memory);
         for s in nics {
             let name = s.label("device").to_owned();
             // A virtual one says -1 or 0.
-            let rate = (s.value > 0.0).then_some(LineRate(s.value));
+            let rate = (has_speeds && s.value > 0.0).then_some(LineRate(s.value));
             if rate.is_none() {
                 remarks
                     .push(format!("{name} of {host} does not say its line rate: write rate = \"25Gbit/s\""));
@@ -223,6 +233,17 @@ impl FoundCluster {
         };
         Some((cluster, self.remarks))
     }
+}
+
+/// CPUs that the one control group of a page is held to. Of several nobody says which is the server's, and a period without a limit has
+/// a quota below 0, or none.
+fn quota(series: &[MetricSeries]) -> Option<f64> {
+    let only = |name: &str| {
+        let mut all = series.iter().filter(|s| s.name == name).map(|s| s.value);
+        all.next().filter(|_| all.next().is_none())
+    };
+    let cores = only("container_spec_cpu_quota")? / only("container_spec_cpu_period")?;
+    (cores.is_finite() && cores > 0.0).then_some(cores)
 }
 
 /// A name as it is, which is no pattern.
@@ -381,6 +402,43 @@ mod tests {
         assert_eq!(node.drives[0].path.as_deref(), Some("/srv/m/d{1...4}"));
         assert_eq!(node.nic("eth0").and_then(ClusterNic::most_out), Some(3.125e9));
         assert_eq!((node.nics.len(), remarks.len()), (1, 0), "{remarks:?}");
+    }
+
+    /// What a node of `plimsoll target cluster` serves, beside what its server says.
+    #[test]
+    fn a_cluster_in_a_box_with_its_links_and_quotas() {
+        let page = |rest: &str| format!("node_network_receive_bytes_total{{device=\"eth0\"}} 1000\n{rest}");
+        let quota = "container_spec_cpu_period 100000\ncontainer_spec_cpu_quota 30000\n\
+            node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 1\n";
+        let speed = "node_network_speed_bytes{device=\"eth0\"} 25000000\n";
+        let of = |text: String, minio_first: bool| {
+            let mut found = FoundCluster::default();
+            let minio = |f: &mut FoundCluster| f.add_minio(INFO, false).unwrap();
+            if minio_first {
+                minio(&mut found);
+            }
+            found.add_node(&text, "s1").unwrap();
+            if !minio_first {
+                minio(&mut found);
+            }
+            checked(found)
+        };
+        for minio_first in [true, false] {
+            let (c, remarks) = of(page(&format!("{speed}{quota}")), minio_first);
+            let node = &c.nodes[0];
+            assert_eq!((node.cpus, c.drive_count()), (Some(0.3), 4));
+            assert_eq!(node.nic("eth0").and_then(ClusterNic::most_in), Some(25e6));
+            assert!(remarks.is_empty(), "{remarks:?}");
+        }
+        // Without a quota, and on links as fast as the machine: what the server says of its processors stays.
+        let (c, remarks) = of(page(""), true);
+        assert_eq!((c.nodes[0].cpus, c.nodes[0].nic("eth0").unwrap().rate), (Some(2.0), None));
+        assert!(remarks[0].contains("eth0 of s1 does not say its line rate"), "{remarks:?}");
+        // Of several groups none is the server's, as far as is known; and none is no limit.
+        for odd in [format!("{quota}container_spec_cpu_quota{{id=\"/\"}} 1\n"), quota.replace("30000", "-1")]
+        {
+            assert_eq!(of(page(&odd), true).0.nodes[0].cpus, Some(1.0), "{odd}");
+        }
     }
 
     #[test]

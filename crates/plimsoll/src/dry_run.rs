@@ -228,7 +228,7 @@ fn controller_line(controller: &ControllerSpec) -> String {
         ControllerSpec::Sweep { template, ops, sizes, concurrencies, repeat } => {
             let cells = match sizes.len() {
                 0 => "the cells chosen by a pilot".to_owned(),
-                n => format!("{} cells", ops.len() * n * concurrencies.len().max(1)),
+                n => counted(ops.len() * n * concurrencies.len().max(1), "cell"),
             };
             format!(
                 "a sweep of {cells}, each {repeat} times in random order; each cell: {}",

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_campaign::ledger::now;
 use plimsoll_campaign::{CampaignError, CampaignFile, CampaignResult, Campaigned, CellOrder};
+use plimsoll_model::count::counted;
 use plimsoll_model::text::clean;
 use plimsoll_report::number;
 
@@ -264,10 +265,10 @@ fn method(c: &Campaigned, runs: &[PublishedRun], result: &CampaignResult) -> Vec
     say("Seed", f.seed.to_string());
     let hooks = f.subjects.iter().filter(|s| !s.before.is_empty() || !s.after.is_empty()).count();
     if hooks > 0 {
-        say(
-            "Commands",
-            format!("{hooks} subjects have commands that run before or after their cells: see campaign.toml"),
-        );
+        let (have, their) = if hooks == 1 { ("has", "its") } else { ("have", "their") };
+        let of = counted(hooks, "subject");
+        let text = format!("{of} {have} commands that run before or after {their} cells: see campaign.toml");
+        say("Commands", text);
     }
     let brought: Vec<&str> = f.subjects.iter().filter(|s| s.is_brought()).map(|s| s.name.as_str()).collect();
     if !brought.is_empty() {

@@ -1,6 +1,7 @@
 //! A run while it goes on: its targets, its files, its clock.
 
 mod existing;
+mod own_cluster;
 mod preparation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -257,6 +258,7 @@ impl Session {
     ) -> Result<(), RunError> {
         self.crew.remarks().into_iter().for_each(|f| self.found(f));
         self.make_claims(options, events)?;
+        self.describe_own_cluster()?;
         let reaches = self.claims.iter().map(|(name, c)| (name.clone(), c.reach())).collect();
         self.crew.muster(reaches)?;
         self.describe_client();

@@ -1,5 +1,6 @@
 //! The page of the history: the built page of `web/`, with the first answer in it; and the same list as a table for whoever runs no scripts.
 
+use plimsoll_model::count::counted;
 use plimsoll_model::text::printable;
 use plimsoll_report::table::escape;
 use plimsoll_report::template::{DATA_MARK, STATIC_MARK, TITLE_MARK, embeddable, filled};
@@ -100,9 +101,9 @@ fn tr(r: &ListedRun) -> String {
 
 fn test_tr(t: &HistoryTest) -> String {
     format!(
-        "<tr><th scope=\"row\"><a href=\"/net/{id}\">{id}</a></th><td>{}</td><td>network test, {} hosts</td><td>{}</td><td>{}</td></tr>\n",
+        "<tr><th scope=\"row\"><a href=\"/net/{id}\">{id}</a></th><td>{}</td><td>network test, {}</td><td>{}</td><td>{}</td></tr>\n",
         escape(&second(&t.started_at)),
-        t.hosts,
+        counted(t.hosts, "host"),
         escape(&t.result),
         escape(&t.status),
         id = escape(&t.id),

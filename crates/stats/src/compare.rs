@@ -4,6 +4,7 @@
 //! otherwise. Repeating stops on the width of the interval, never on significance (which gives 26 % false differences instead of 5 %).
 //! "No difference" is only ever said with the size that was excluded.
 
+use plimsoll_model::count::both_counted;
 use plimsoll_model::{Estimate, Verdict};
 
 use crate::math;
@@ -88,11 +89,12 @@ pub fn compare(a: &[f64], b: &[f64], paired: bool) -> Verdict<RunComparison> {
     let (k, l) = (a.len(), b.len());
     if k < 2 || l < 2 {
         return Verdict::Inconclusive(format!(
-            "{k} and {l} runs: the run-to-run variation is not known; make at least 3 runs of each"
+            "{}: the run-to-run variation is not known; make at least 3 runs of each",
+            both_counted(k, l, "run")
         ));
     }
     if paired && k != l {
-        return Verdict::Inconclusive(format!("{k} and {l} runs cannot be paired"));
+        return Verdict::Inconclusive(format!("{} cannot be paired", both_counted(k, l, "run")));
     }
     let (la, lb): (Vec<f64>, Vec<f64>) =
         (a.iter().map(|v| v.ln()).collect(), b.iter().map(|v| v.ln()).collect());

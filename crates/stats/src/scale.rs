@@ -4,6 +4,7 @@
 //! logarithms of run means. Bootstrap over runs, widened by `sqrt(k/(k-1))` and Student's t. Setting b = 0 to get a narrower
 //! interval is never done: such intervals cover 39 to 72 %.
 
+use plimsoll_model::count::counted;
 use plimsoll_model::{Estimate, Verdict};
 
 use crate::compare;
@@ -139,13 +140,14 @@ fn fit(sizes: &[ScaleSize], predict: &[f64], bootstrap: usize, seed: u64) -> Ver
     let k = sizes.iter().map(|s| s.runs.len()).min().unwrap_or(0);
     if sizes.len() < LEAST_SIZES {
         return Verdict::Inconclusive(format!(
-            "{} numbers of nodes: a law with three parameters needs at least three",
-            sizes.len()
+            "{} of nodes: a law with three parameters needs at least three",
+            counted(sizes.len(), "number")
         ));
     }
     if k < LEAST_RUNS {
         return Verdict::Inconclusive(format!(
-            "{k} runs at one number of nodes: at least three of each are needed"
+            "{} at one number of nodes: at least three of each are needed",
+            counted(k as u64, "run")
         ));
     }
     if sizes.iter().any(|s| s.runs.iter().any(|v| !(v.is_finite() && *v > 0.0))) {

@@ -1,6 +1,7 @@
 //! Falls between runs that follow each other: after how many, and how deep.
 
 use plimsoll_model::Estimate;
+use plimsoll_model::count::counted;
 use plimsoll_stats::cycles;
 
 use super::compared::{ComparedFigure, ComparedFigures, ReplicaVerdict, less, ratio};
@@ -89,7 +90,7 @@ fn one(cliff: &PublishedCliff, ours: &[&RunSeries]) -> [ComparedFigures; 2] {
     if falls.is_empty() || falls.len() < ours.len() {
         let why = match ours.iter().map(|s| s.rates.len()).max() {
             None | Some(0) => "there is no run of ours".to_owned(),
-            Some(n) if n < 5 => format!("{n} runs of ours: two levels take five"),
+            Some(n) if n < 5 => format!("{} of ours: two levels take five", counted(n, "run")),
             Some(n) if ours.len() == 1 => format!("no fall is sure in {n} runs of ours"),
             Some(n) => format!("a fall is sure in {} of {} times {n} runs of ours", falls.len(), ours.len()),
         };

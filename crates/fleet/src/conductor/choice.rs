@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use plimsoll_model::count::{are, counted};
+
 use super::roll_call::Present;
 
 /// As it is asked for: all that are there, so many, or those with a label.
@@ -71,7 +73,9 @@ impl Choice {
             // One of another version is taken only for want of others, and then it is the error, by name.
             present.sort_by_key(Present::speaks_otherwise);
             if present.len() < *n as usize {
-                return Err(format!("{n} agents are wanted, and {} are free, of {there}", present.len()));
+                let wanted = format!("{} {} wanted", counted(*n, "agent"), are(*n));
+                let free = format!("{} {} free", present.len(), are(present.len()));
+                return Err(format!("{wanted}, and {free}, of {there}"));
             }
             present.truncate(*n as usize);
         } else if let Some(busy) = present.iter().find(busy) {

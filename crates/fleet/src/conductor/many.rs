@@ -64,7 +64,7 @@ fn who_is_connected_is_waited_for_and_who_is_silent_is_named() {
 
     let (few, threads) = fleet(&[("a", 0)], &["a", "b"], Choice::Count(2));
     let why = few.chosen().err().unwrap().to_string();
-    assert!(why.contains("2 agents are wanted, and 1 are free, of a; 1 agent is connected"), "{why}");
+    assert!(why.contains("2 agents are wanted, and 1 is free, of a; 1 agent is connected"), "{why}");
     threads.into_iter().for_each(|t| t.join().unwrap());
 }
 

@@ -1,9 +1,14 @@
 //! A cluster that Plimsoll makes on one machine: servers in network namespaces, with links, drives and CPUs of known limits.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Plan, TargetSpec};
 use crate::cluster::{CLUSTER_VERSION, Cluster, ClusterDrive, ClusterNic, ClusterNode, Redundancy};
+use crate::count::{are, counted};
+use crate::pattern::expand_ranges;
 use crate::units::{BytesRate, LineRate, LinkRate, Size};
 
 /// One erasure set of MinIO's: with more drives there would be several, and the traffic's arithmetic would be another.
@@ -77,6 +82,9 @@ pub struct ClusterProblem {
 }
 
 impl EmbeddedCluster {
+    /// What the interface of each node is called in its namespace.
+    pub const NIC: &str = "eth0";
+
     /// All drives.
     pub fn drive_count(&self) -> u32 {
         self.nodes.saturating_mul(self.drives)
@@ -100,7 +108,8 @@ impl EmbeddedCluster {
 
     /// In words: `4 nodes with 8 drives, EC:2, links of 200mbit`.
     pub fn words(&self) -> String {
-        let head = format!("{} nodes with {} drives, EC:{}", self.nodes, self.drive_count(), self.parity());
+        let (nodes, drives) = (counted(self.nodes, "node"), counted(self.drive_count(), "drive"));
+        let head = format!("{nodes} with {drives}, EC:{}", self.parity());
         let link = self.link.map(|l| format!("links of {l}"));
         let reads = self.drive_read_limit.map(|d| format!(" and {d} for reads")).unwrap_or_default();
         let drive = self.drive_limit.map(|d| format!("drives of {d}{reads}"));
@@ -154,12 +163,35 @@ impl EmbeddedCluster {
         }
     }
 
+    /// The same, of servers that were started at these hosts, in order of the nodes. `None`: they are not as many, or follow no pattern.
+    pub fn described_at(&self, hosts: &[&str]) -> Option<Cluster> {
+        let [first, ..] = hosts else { return None };
+        let nodes = match hosts.len() {
+            1 => (*first).to_owned(),
+            n => format!("{}{{1...{n}}}", first.strip_suffix('1')?),
+        };
+        let is_all = hosts.len() == self.nodes as usize
+            && expand_ranges(&nodes).is_ok_and(|named| named.iter().eq(hosts.iter()));
+        is_all.then(|| self.described(&nodes, Self::NIC))
+    }
+
+    /// Labels by which runs are compared, as a description of it has them; wherever it will be.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.described(&format!("embedded{{1...{}}}", self.nodes), Self::NIC).labels()
+    }
+
+    /// Whether a description says no more than is said here, at some addresses.
+    pub fn is_described_by(&self, cluster: &Cluster) -> bool {
+        matches!(&cluster.nodes[..], [node] if self.described(&node.name, Self::NIC) == *cluster)
+    }
+
     /// What no syntax can say.
     pub fn check(&self) -> Result<(), ClusterProblem> {
         let wrong = |field, problem: String, remedy: String| Err(ClusterProblem { field, problem, remedy });
         let (all, most) = (self.drive_count(), self.drive_count() / 2);
         if !(2..=MOST_DRIVES).contains(&all) {
-            let problem = format!("{} nodes with {} drives each are {all} drives", self.nodes, self.drives);
+            let (nodes, each) = (counted(self.nodes, "node"), counted(self.drives, "drive"));
+            let problem = format!("{nodes} with {each} each {} {}", are(all), counted(all, "drive"));
             return wrong(
                 "nodes",
                 problem,
@@ -189,6 +221,43 @@ impl EmbeddedCluster {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl TargetSpec {
+    /// Of a target that brings a cluster along.
+    pub fn embedded_cluster(&self) -> Option<&EmbeddedCluster> {
+        let Self::S3(s3) = self else { return None };
+        s3.embedded.as_ref()?.cluster.as_deref()
+    }
+}
+
+impl Plan {
+    /// The cluster that a run of this plan brings along. `None`: none, or several, which no one description is true of.
+    pub fn embedded_cluster(&self) -> Option<&EmbeddedCluster> {
+        let mut all = self.targets.values().filter_map(TargetSpec::embedded_cluster);
+        all.next().filter(|_| all.next().is_none())
+    }
+
+    /// Whether what it knows of the servers is what it asks for, and no more: written by a run that has started them.
+    pub fn describes_its_own_cluster(&self) -> bool {
+        let own = self.embedded_cluster().zip(self.options.cluster.as_deref());
+        own.is_some_and(|(asked, described)| asked.is_described_by(described))
+    }
+
+    /// Describes the cluster that it brings along, whose servers are at these hosts; gives whether there is something new in it. Labels that
+    /// it lacks come from there. What somebody else said of the servers stays.
+    pub fn describe_own_cluster(&mut self, hosts: &[&str]) -> bool {
+        let Some(found) = self.embedded_cluster().and_then(|c| c.described_at(hosts)) else { return false };
+        let is_ours = self.options.cluster.is_none() || self.describes_its_own_cluster();
+        if !is_ours || self.options.cluster.as_deref() == Some(&found) {
+            return false;
+        }
+        for (name, value) in found.labels() {
+            self.labels.entry(name).or_insert(value);
+        }
+        self.options.cluster = Some(Box::new(found));
+        true
     }
 }
 
@@ -247,11 +316,65 @@ mod tests {
         assert_eq!(made.redundancy, Some(Redundancy::None));
     }
 
+    /// A plan whose run has a cluster of its own.
+    fn with_a_cluster() -> Plan {
+        let text = "version = 1\n[targets.t]\nkind = \"s3\"\nendpoints = [\"embedded\"]\nbucket = \"b\"\n\
+            embedded = { cluster = { nodes = 2, drives = 2, ec = 2, link = \"200mbit\" } }\n\
+            [[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { put = 1 }\n";
+        Plan::from_toml(text).unwrap()
+    }
+
+    #[test]
+    fn a_run_with_a_cluster_of_its_own_knows_it_once_it_runs() {
+        let mut plan = with_a_cluster();
+        assert!(!plan.describes_its_own_cluster());
+        assert!(plan.describe_own_cluster(&["10.213.0.1", "10.213.0.2"]));
+        let known = plan.options.cluster.clone().unwrap();
+        assert_eq!((known.node_count(), known.drive_count()), (2, 4));
+        assert_eq!(known.spread(None).unwrap().put().drives, 2.0);
+        let node = known.node_of("10.213.0.2").unwrap();
+        assert_eq!(node.nic(EmbeddedCluster::NIC).and_then(ClusterNic::most_in), Some(25e6));
+        assert_eq!((plan.labels["nodes"].as_str(), plan.labels["ec"].as_str()), ("2", "2+2"));
+        assert_eq!(plan.embedded_cluster().unwrap().labels(), plan.labels);
+        plan.validate().unwrap();
+        // As it is stored, read back, and run again: at other addresses.
+        let mut again = Plan::from_toml(&plan.to_toml()).unwrap();
+        assert!(again.describes_its_own_cluster());
+        assert!(!again.describe_own_cluster(&["10.213.0.1", "10.213.0.2"]), "nothing is new");
+        assert!(again.describe_own_cluster(&["10.213.7.1", "10.213.7.2"]));
+        assert!(again.options.cluster.unwrap().node_of("10.213.7.2").is_some());
+    }
+
+    #[test]
+    fn what_somebody_else_said_of_the_servers_and_their_labels_stays() {
+        let hosts = ["10.213.0.1", "10.213.0.2"];
+        let mut plan = with_a_cluster();
+        plan.labels.insert("ec".into(), "2".into());
+        assert!(plan.describe_own_cluster(&hosts));
+        assert_eq!((plan.labels["nodes"].as_str(), plan.labels["ec"].as_str()), ("2", "2"));
+        let mut told = plan.options.cluster.unwrap();
+        told.name = Some("theirs".into());
+        let mut plan = Plan {
+            options: crate::plan::RunOptions { cluster: Some(told.clone()), ..Default::default() },
+            ..with_a_cluster()
+        };
+        assert!(!plan.describes_its_own_cluster() && !plan.describe_own_cluster(&hosts));
+        assert_eq!(plan.options.cluster, Some(told));
+        // Not those that were asked for.
+        for others in [&["10.213.0.1"][..], &["10.213.0.1", "10.213.0.4"], &["a", "b"], &[]] {
+            assert!(!with_a_cluster().describe_own_cluster(others), "{others:?}");
+        }
+    }
+
     #[test]
     fn it_is_said_in_words() {
         let link = Some("200mbit".parse().unwrap());
         let c = EmbeddedCluster { link, ec: Some(2), cpu: Some(0.3), ..EmbeddedCluster::default() };
         assert_eq!(c.words(), "4 nodes with 8 drives, EC:2, links of 200mbit, 0.3 cores each");
+        let one = EmbeddedCluster { nodes: 1, drives: 4, ..EmbeddedCluster::default() };
+        assert_eq!(one.words(), "1 node with 4 drives, EC:2");
+        let one = EmbeddedCluster { drives: 1, ..one };
+        assert!(one.check().unwrap_err().problem.starts_with("1 node with 1 drive each is 1 drive"));
         let c = EmbeddedCluster { tls: true, ..c };
         assert_eq!(c.words(), "4 nodes with 8 drives, EC:2, links of 200mbit, 0.3 cores each, TLS");
     }

@@ -244,9 +244,9 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
                 percent(asked)
             ),
             _ => format!(
-                "{line}: the interval is {} wide after {} valid runs, where {} were asked for",
+                "{line}: the interval is {} wide after {}, where {} were asked for",
                 number::percent(wide),
-                r.runs.len(),
+                counted(r.runs.len(), "valid run"),
                 percent(asked)
             ),
         });
@@ -266,7 +266,8 @@ fn of_row(r: &CampaignRow, asked: Option<f64>) -> Vec<String> {
     if r.ops_runs > 0 && r.bytes_runs > 0 && r.ops_runs != r.bytes_runs {
         let (ops, bytes) = (r.ops_runs, r.bytes_runs);
         out.push(format!(
-            "{line}: op/s are of {ops} runs, MiB/s of {bytes}: the others have none that is proved"
+            "{line}: op/s are of {}, MiB/s of {bytes}: the others have none that is proved",
+            counted(ops, "run")
         ));
     }
     out
@@ -280,7 +281,7 @@ fn remarks(seen: &[(String, String)]) -> Vec<String> {
     let one = |(run, what): &(String, String)| format!("run {}: {}", clean(run), clean(what));
     let mut out: Vec<String> = seen.iter().take(MOST_REMARKS).map(one).collect();
     if seen.len() > MOST_REMARKS {
-        out.push(format!("{} more runs began without rest", seen.len() - MOST_REMARKS));
+        out.push(format!("{} began without rest", counted(seen.len() - MOST_REMARKS, "more run")));
     }
     out
 }

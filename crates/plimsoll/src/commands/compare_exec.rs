@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_judge::alike::{self, Member};
 use plimsoll_model::analysis::Comparison;
+use plimsoll_model::count::both_counted;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::{Analysis, Finding, Verdict};
@@ -10,7 +12,7 @@ use plimsoll_stats::compare::{self, Difference};
 use plimsoll_stats::validity::{self, Facts};
 
 use super::runs::CompareCommand;
-use super::several::{self, JointReport, LineKey, Member, line_of};
+use super::several::{self, JointReport, LineKey, line_of};
 use super::side;
 use crate::fault::{Exit, Fault};
 
@@ -187,7 +189,8 @@ impl Sides {
             (false, 0) => "not alternated".to_owned(),
             (false, n) => format!("compared without pairs ({n} left out as invalid)"),
         };
-        let mut out = format!("{} against {}: {a} and {b} runs, {how}.", self.a_name, self.b_name);
+        let runs = both_counted(a, b, "run");
+        let mut out = format!("{} against {}: {runs}, {how}.", self.a_name, self.b_name);
         for r in rows.iter().filter(|r| is_rate(r)).take(3) {
             out += &format!(" {}: **{}**.", r.name, r.verdict);
         }
@@ -203,17 +206,7 @@ impl Sides {
 
     fn findings(&self, rows: &[Comparison]) -> Vec<Finding> {
         let mut out = self.left_out.clone();
-        out.extend(several::within(&self.a, &self.a_name));
-        out.extend(several::within(&self.b, &self.b_name));
-        out.extend(several::tools(self.a.iter().chain(&self.b)));
-        let factor = several::differences(&self.a[0].plan, &self.b[0].plan);
-        let text = match factor.len() {
-            0 => "Both plans are the same: the difference is not in them.".to_owned(),
-            _ => format!("The plans differ in: {}.", factor.join("; ")),
-        };
-        out.push(Finding::new("F41", "factor", Level::Info, text));
-        out.extend(side::environments(&self.a[0], &self.b[0]));
-        out.extend(side::limits((&self.a, &self.a_name), (&self.b, &self.b_name)));
+        out.extend(alike::findings((&self.a, &self.a_name), (&self.b, &self.b_name)));
         for (runs, name) in [(&self.a, &self.a_name), (&self.b, &self.b_name)] {
             for line in several::common_lines(runs.iter()) {
                 let facts = Facts {

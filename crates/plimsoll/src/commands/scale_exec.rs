@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_judge::alike::{self, Member};
 use plimsoll_model::analysis::{Scaling, ScalingPoint, ScalingPrediction};
 use plimsoll_model::claim::figure;
+use plimsoll_model::count::counted;
 use plimsoll_model::finding::Level;
 use plimsoll_model::{Analysis, Estimate, Finding, Verdict};
 use plimsoll_stats::{compare, scale};
 
 use super::runs::ScaleCommand;
-use super::several::{self, JointReport, LineKey, Member, line_of};
+use super::several::{self, JointReport, LineKey, line_of};
 use super::side;
 use crate::fault::{Exit, Fault};
 
@@ -82,12 +84,13 @@ fn findings(
     label: &str,
     scalings: &[Scaling],
 ) -> Vec<Finding> {
-    out.extend(by_nodes.iter().filter_map(|(n, runs)| several::within(runs, &format!("{label}={n}"))));
+    out.extend(by_nodes.iter().filter_map(|(n, runs)| alike::within(runs, &format!("{label}={n}"))));
     let fewest = by_nodes.values().map(Vec::len).min().unwrap_or(0);
     if fewest < 5 {
         let more = if fewest < 3 { ", any prediction at least three" } else { "" };
         let text = format!(
-            "{fewest} runs at one number of {label}: a narrow interval needs at least five of each{more}."
+            "{} at one number of {label}: a narrow interval needs at least five of each{more}.",
+            counted(fewest as u64, "run")
         );
         out.push(Finding::new("Q02", "few_repeats", Level::Qualified, text).measured(fewest as f64, 5.0));
     }

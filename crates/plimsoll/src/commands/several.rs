@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll_index::RunFilter;
+use plimsoll_judge::alike::Member;
 use plimsoll_model::finding::Level;
 use plimsoll_model::summary::{SCHEMA, WorkloadSummary};
 use plimsoll_model::{Analysis, Finding, RunStatus, RunSummary};
@@ -23,13 +24,6 @@ pub fn line_of(w: &WorkloadSummary) -> LineKey {
     (w.op.clone(), w.size_bytes, w.concurrency)
 }
 
-/// A run as it is compared: what it was asked to do, and what it gave.
-pub struct Member {
-    pub summary: RunSummary,
-    /// Its plan as JSON without what may differ between repeats: name, seed, labels.
-    pub plan: serde_json::Value,
-}
-
 pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault> {
     if let Some(option) = names.iter().find(|n| n.starts_with('-')) {
         return Err(Fault::input(
@@ -45,15 +39,8 @@ pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault>
     let members: Result<Vec<Member>, Fault> = dirs
         .into_iter()
         .map(|dir| {
-            let mut plan = serde_json::to_value(dir.plan()?).unwrap_or_default();
-            if let Some(object) = plan.as_object_mut() {
-                ["name", "seed", "labels", "expect"].iter().for_each(|k| drop(object.remove(*k)));
-            }
-            let summary = dir.summary()?;
-            if summary.environment.imported.is_some() {
-                without_ends(&mut plan);
-            }
-            Ok(Member { summary, plan })
+            let plan = dir.plan()?;
+            Ok(Member::of(dir.summary()?, plan))
         })
         .collect();
     let members = members?;
@@ -78,38 +65,12 @@ pub fn not_of_one_file<'a>(runs: impl Iterator<Item = &'a Member>) -> Result<(),
     Ok(())
 }
 
-/// When an imported run ended is what it did, not what was asked for.
-fn without_ends(plan: &mut serde_json::Value) {
-    match plan {
-        serde_json::Value::Object(all) => {
-            all.remove("stop");
-            all.values_mut().for_each(without_ends);
-        }
-        serde_json::Value::Array(all) => all.iter_mut().for_each(without_ends),
-        _ => {}
-    }
-}
-
 /// Why single figures of other tools do not tell; empty where all runs are ours.
 pub fn points<'a>(mut runs: impl Iterator<Item = &'a Member>) -> String {
     match runs.find_map(|m| m.summary.environment.imported.as_ref()) {
         Some(from) => format!(" (figures imported from {} have no interval of their own)", from.tool),
         None => String::new(),
     }
-}
-
-/// Runs that different tools measured: what differs may be the tools.
-pub fn tools<'a>(runs: impl Iterator<Item = &'a Member>) -> Option<Finding> {
-    let who = |m: &Member| m.summary.environment.imported.as_ref().map_or("plimsoll".to_owned(), |i| i.who());
-    let all: std::collections::BTreeSet<String> = runs.map(who).collect();
-    (all.len() > 1).then(|| {
-        let text = format!(
-            "The runs were measured by different tools ({}): a difference may be theirs, in what they count and time as well as in \
-             what they cost. Measure both sides with one tool.",
-            all.into_iter().collect::<Vec<_>>().join(", ")
-        );
-        Finding::new("F90", "tools_differ", Level::Qualified, text)
-    })
 }
 
 /// A run, or with `name=value` all runs with that label.
@@ -200,58 +161,6 @@ pub fn usable(runs: Vec<Member>, whose: &str) -> Result<(Vec<Member>, Vec<Findin
     Ok((left, findings))
 }
 
-/// What is taken for repeats of one configuration has to be of one plan.
-pub fn within(side: &[Member], name: &str) -> Option<Finding> {
-    let mut all: Vec<String> =
-        side.iter().skip(1).flat_map(|m| differences(&side[0].plan, &m.plan)).collect();
-    all.dedup();
-    (!all.is_empty()).then(|| {
-        let text = format!(
-            "The runs of {name} are not repeats of each other: {}. Use runs of the same plan.",
-            all.join("; ")
-        );
-        Finding::new("V16", "configuration_differs", Level::Invalid, text)
-    })
-}
-
-/// Paths at which two plans differ, with both values.
-pub fn differences(a: &serde_json::Value, b: &serde_json::Value) -> Vec<String> {
-    let mut out = Vec::new();
-    walk("", a, b, &mut out);
-    out
-}
-
-fn walk(path: &str, a: &serde_json::Value, b: &serde_json::Value, out: &mut Vec<String>) {
-    use serde_json::Value;
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    match (a, b) {
-        _ if a == b => {}
-        (Value::Object(x), Value::Object(y)) => {
-            let mut keys: Vec<&String> = x.keys().chain(y.keys()).collect();
-            keys.sort();
-            keys.dedup();
-            for k in keys {
-                walk(&below(k), x.get(k).unwrap_or(&Value::Null), y.get(k).unwrap_or(&Value::Null), out);
-            }
-        }
-        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
-            for (i, (x, y)) in x.iter().zip(y).enumerate() {
-                walk(&format!("{path}[{i}]"), x, y, out);
-            }
-        }
-        _ => out.push(format!("{path} ({} and {})", short(a), short(b))),
-    }
-}
-
-fn short(v: &serde_json::Value) -> String {
-    let text = match v {
-        serde_json::Value::Null => "nothing".to_owned(),
-        serde_json::Value::String(s) => s.clone(),
-        other => other.to_string(),
-    };
-    if text.chars().count() > 60 { text.chars().take(57).collect::<String>() + "..." } else { text }
-}
-
 /// What several runs say together, printed in the form that was asked for.
 pub struct JointReport {
     /// `compare` or `scale`.
@@ -324,27 +233,5 @@ impl JointReport {
         } else {
             plimsoll_report::together::terminal(summary, analysis, Style::for_stdout())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn plans_differ_where_they_differ() {
-        let a = json!({"targets": {"t": {"endpoint": "http://a", "put_headers": {}}}, "stage": [1, 2]});
-        let b =
-            json!({"targets": {"t": {"endpoint": "http://b", "put_headers": {"x": "EC"}}}, "stage": [1, 3]});
-        assert_eq!(
-            differences(&a, &b),
-            [
-                "stage[1] (2 and 3)",
-                "targets.t.endpoint (http://a and http://b)",
-                "targets.t.put_headers.x (nothing and EC)"
-            ]
-        );
-        assert!(differences(&a, &a).is_empty());
     }
 }

@@ -1,24 +1,12 @@
-//! What the servers did in the runs of one side, or of one size: processor time, traffic and the limiting resource; and what differs between
-//! the machines of two sides beside their plans.
+//! What the servers did in the runs of one side, or of one size: processor time, traffic and the limiting resource.
 
 use std::collections::BTreeMap;
 
+use plimsoll_judge::alike::{Member, limit, window};
 use plimsoll_model::analysis::{Scaling, ServerComparison};
-use plimsoll_model::observed::is_nic;
 use plimsoll_model::summary::RunSummary;
-use plimsoll_model::summary::servers::{ServersLimit, ServersWindow, ceiling_words};
-use plimsoll_model::{Environment, Finding, HostFacts, Level};
+use plimsoll_model::summary::servers::{ServersLimit, ceiling_words};
 use plimsoll_stats::compare;
-
-use super::several::{self, Member};
-
-/// The one window of a run: of several there is no figure for all.
-fn window(s: &RunSummary) -> Option<&ServersWindow> {
-    match &s.servers.as_ref()?.windows[..] {
-        [one] => Some(one),
-        _ => None,
-    }
-}
 
 fn cpu(s: &RunSummary) -> Option<f64> {
     window(s)?.daemons.iter().filter_map(|d| d.cpu_s_per_gib).reduce(|a, b| a + b)
@@ -49,92 +37,6 @@ pub fn servers(a: &[Member], b: &[Member], in_turn: bool) -> Vec<ServerCompariso
     MEASURES.iter().filter_map(row).collect()
 }
 
-fn limit(m: &Member) -> Option<&ServersLimit> {
-    window(&m.summary)?.limit.as_ref()
-}
-
-/// What was the limit on each side, in how many of its runs.
-pub fn limits(a: (&[Member], &str), b: (&[Member], &str)) -> Option<Finding> {
-    let of = |(side, name): (&[Member], &str)| {
-        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        for l in side.iter().filter_map(limit) {
-            let what = match l.verdict.as_str() {
-                "none" => "nothing that was observed".to_owned(),
-                _ => l.at_ceiling.join(" and "),
-            };
-            *seen.entry(what).or_default() += 1;
-        }
-        let all = side.len();
-        let each: Vec<String> = seen.iter().map(|(what, n)| format!("{what} ({n} of {all} runs)")).collect();
-        (!each.is_empty()).then(|| format!("{name} by {}", each.join(", or ")))
-    };
-    let told: Vec<String> = [of(a), of(b)].into_iter().flatten().collect();
-    (!told.is_empty()).then(|| {
-        let text = format!("As far as the servers were observed, limited was {}.", told.join("; "));
-        Finding::new("F98", "limits_of_sides", Level::Info, text)
-    })
-}
-
-/// What differs beside the plans: machines, kernels and their settings, versions, mounts.
-pub fn environments(a: &Member, b: &Member) -> Option<Finding> {
-    const MOST: usize = 12;
-    let (a, b) = (facts(&a.summary.environment), facts(&b.summary.environment));
-    let mut all = several::differences(&a, &b);
-    if all.is_empty() {
-        return None;
-    }
-    let more = all.len().saturating_sub(MOST);
-    all.truncate(MOST);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    let text = format!(
-        "Beside the plans these differ, and a difference of the results may be theirs: {}{more}.",
-        all.join("; ")
-    );
-    Some(Finding::new("F99", "environment_differs", Level::Qualified, text))
-}
-
-/// What may change a result, and is no name or number of one run alone.
-fn facts(e: &Environment) -> serde_json::Value {
-    let of_machine = |h: &HostFacts| {
-        let identity: BTreeMap<&String, &String> = h
-            .identity
-            .iter()
-            .filter(|(k, _)| ["cloud", "instance_type", "region", "zone"].contains(&k.as_str()))
-            .collect();
-        // What comes and goes with containers is of no run.
-        let nics: BTreeMap<&String, &Option<u64>> = h.nics.iter().filter(|(n, _)| is_nic(n)).collect();
-        serde_json::json!({
-            "kernel": h.kernel, "cpu_model": h.cpu_model, "cpu_count": h.cpu_count, "memory_bytes": h.memory_bytes,
-            "memory_limit_bytes": h.memory_limit_bytes, "cpu_quota_cores": h.cpu_quota_cores, "nics": nics,
-            "settings": h.settings, "identity": identity,
-        })
-    };
-    // Places and serial numbers are of one device; what it is, and how it is mounted, is of its kind.
-    let of_device = |d: &BTreeMap<String, String>| {
-        let kept = [
-            "model",
-            "size_bytes",
-            "scheduler",
-            "rotational",
-            "write_cache",
-            "logical_block_bytes",
-            "file_system",
-        ];
-        kept.iter().filter_map(|k| Some((*k, d.get(*k)?.clone()))).collect::<BTreeMap<_, _>>()
-    };
-    let mut devices: Vec<_> = e.devices.values().map(of_device).collect();
-    devices.sort();
-    devices.dedup();
-    let mut servers: Vec<&String> = e.servers.values().collect();
-    servers.sort();
-    servers.dedup();
-    let machines: BTreeMap<String, serde_json::Value> =
-        e.agent_hosts().iter().map(|a| (a.agent.clone(), of_machine(&a.machine))).collect();
-    serde_json::json!({
-        "plimsoll": e.plimsoll_version, "commit": e.commit, "ring": e.ring, "servers": servers, "devices": devices, "client": machines,
-    })
-}
-
 /// Which resource bound at each size, and what it would let through: linear up to there is all that can be had.
 pub fn with_ceilings(s: &mut Scaling, by_nodes: &BTreeMap<u32, Vec<Member>>, what: &str) {
     let mut told = Vec::new();
@@ -156,7 +58,7 @@ pub fn with_ceilings(s: &mut Scaling, by_nodes: &BTreeMap<u32, Vec<Member>>, wha
         if share > 0.0 {
             p.ceiling_per_s = Some(p.per_s.value / share);
             told.push(format!(
-                "{} {what}: {} at {:.0} % of {}",
+                "{what}={}: {} at {:.0} % of {}",
                 p.nodes,
                 kind,
                 100.0 * share,
@@ -176,6 +78,7 @@ fn all_of(l: &ServersLimit) -> String {
     let is_line = l.unit == "B/s" && l.resource != "drive";
     let ceiling = if is_line { (l.ceiling / 125e3).round() * 125e3 } else { l.ceiling };
     match ceiling_words(&l.resource, &l.unit, ceiling) {
+        None if l.of == 1 => "1 drive's time".to_owned(),
         None => format!("{} drives' time", l.of),
         Some(one) => format!("{} x {one}", l.of),
     }
@@ -184,8 +87,10 @@ fn all_of(l: &ServersLimit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_judge::alike::limits;
     use plimsoll_model::Estimate;
     use plimsoll_model::analysis::ScalingPoint;
+    use plimsoll_model::summary::servers::ServersWindow;
     use plimsoll_model::summary::servers::{DaemonUse, ServersSummary, TrafficUse};
 
     /// A run on so many nodes, of which one kind of resource is used to this share.
@@ -239,38 +144,6 @@ mod tests {
         assert!(servers(&[silent], &b, false).is_empty());
     }
 
-    #[test]
-    fn what_differs_beside_the_plans() {
-        let (mut a, mut b) = (run("a", 1.0, None), run("b", 1.0, None));
-        a.summary.environment.machine.host = "m1".into();
-        a.summary.environment.machine.boot_id = "x".into();
-        assert_eq!(environments(&a, &b), None, "names are no difference");
-        b.summary.environment.machine.settings.insert("mtu eth0".into(), "9000".into());
-        b.summary.environment.servers.insert("s3".into(), "MinIO".into());
-        let f = environments(&a, &b).unwrap();
-        assert_eq!(f.level, Level::Qualified);
-        assert!(
-            f.text.contains("client.local.settings.mtu eth0 (nothing and 9000)")
-                && f.text.contains("servers"),
-            "{}",
-            f.text
-        );
-    }
-
-    #[test]
-    fn the_same_kinds_of_devices_under_other_names_are_no_difference() {
-        let with = |models: [&str; 3]| {
-            let mut m = run("r", 1.0, None);
-            for (name, model) in ["sda", "sdb", "sdc"].into_iter().zip(models) {
-                let facts = BTreeMap::from([("model".to_owned(), model.to_owned())]);
-                m.summary.environment.devices.insert(name.into(), facts);
-            }
-            m
-        };
-        assert_eq!(environments(&with(["A", "B", "A"]), &with(["B", "A", "A"])), None);
-        assert!(environments(&with(["A", "B", "A"]), &with(["C", "A", "A"])).is_some());
-    }
-
     /// Rates by the law of the network: N links, of which the runs use this part.
     #[test]
     fn linear_up_to_what_the_binding_resource_lets_through() {
@@ -301,7 +174,7 @@ mod tests {
         assert!((s.points[1].ceiling_per_s.unwrap() - 25e9).abs() < 1e6);
         assert_eq!((s.points[2].limited_by.clone(), s.points[2].ceiling_per_s), (None, None));
         assert!(
-            s.verdict.contains("What bound: 1 nodes: network out at 96 % of 1 x 100Gbit/s; 2 nodes:"),
+            s.verdict.contains("What bound: nodes=1: network out at 96 % of 1 x 100Gbit/s; nodes=2:"),
             "{}",
             s.verdict
         );

@@ -1,5 +1,6 @@
 //! The drive test at a glance: all drives at once first, then a row a drive.
 
+use plimsoll_model::count::counted;
 use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level};
 
@@ -79,8 +80,8 @@ impl Ceiling {
         };
         match (failed.len(), rates.is_empty()) {
             (0, _) => rates,
-            (x, true) => format!("{x} of {all} drives failed"),
-            (x, false) => format!("{x} of {all} drives failed; {rates}"),
+            (x, true) => format!("{x} of {} failed", counted(all, "drive")),
+            (x, false) => format!("{x} of {} failed; {rates}", counted(all, "drive")),
         }
     }
 
@@ -92,7 +93,7 @@ impl Ceiling {
         let why = |d: &&Drive| fact("✗", format!("{}: {}", d.path, d.error.as_deref().unwrap_or("failed")));
         out.extend(failed[..shown].iter().map(why));
         if failed.len() > shown {
-            out.push(fact("✗", format!("{} more drives failed: -v", failed.len() - shown)));
+            out.push(fact("✗", format!("{} failed: -v", counted(failed.len() - shown, "more drive"))));
         }
         let unsure: Vec<&Drive> =
             self.drives.iter().filter(|d| d.error.is_none() && !d.invalid.is_empty()).collect();

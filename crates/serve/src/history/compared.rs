@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use plimsoll_index::IndexedLine;
-use plimsoll_model::{Estimate, Verdict};
+use plimsoll_judge::alike::{self, Member};
+use plimsoll_model::text::clean;
+use plimsoll_model::{Estimate, Finding, Level, RunStatus, Verdict};
 use plimsoll_report::number;
 use plimsoll_stats::compare::{self, Difference};
+use plimsoll_store::{RunDir, StoreError};
 use serde::Serialize;
 
 use super::pivoted::figure_of;
@@ -51,12 +54,24 @@ pub struct ComparedRow {
     pub said: String,
 }
 
+/// As `plimsoll compare` has it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedFinding {
+    pub code: String,
+    pub level: Level,
+    pub text: String,
+}
+
 /// What is known of the runs that were chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CompareAnswer {
     pub schema: &'static str,
     pub runs: Vec<ComparedRun>,
     pub rows: Vec<ComparedRow>,
+    /// Whether plans and machines are alike but for what is compared; the worst first.
+    pub findings: Vec<ComparedFinding>,
+    /// Why there are none, where runs could not be read.
+    pub not_known: Option<String>,
     /// Run i of A was made next to run i of B: they are compared in pairs.
     pub paired: bool,
     /// The same on a command line.
@@ -74,7 +89,7 @@ fn name((op, load, size, concurrency): &LineKey) -> String {
 }
 
 fn chosen<'a>(history: &'a History, ids: &[String]) -> Result<Vec<&'a HistoryRun>, BadQuery> {
-    let gone = |id: &String| BadQuery(format!("There is no run {} here.", plimsoll_model::text::clean(id)));
+    let gone = |id: &String| BadQuery(format!("There is no run {} here.", clean(id)));
     ids.iter().map(|id| history.find(id).ok_or_else(|| gone(id))).collect()
 }
 
@@ -131,8 +146,37 @@ pub fn compare(history: &History, query: &HistoryQuery) -> Result<CompareAnswer,
         }
     };
     let runs = a.iter().map(of_side("a")).chain(b.iter().map(of_side("b"))).collect();
+    let (findings, not_known) = match findings(&a, &b) {
+        Ok(found) => (found, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     let command = format!("plimsoll compare {} -- {}", query.a.join(" "), query.b.join(" "));
-    Ok(CompareAnswer { schema: "plimsoll.compare/1", runs, rows, paired, command })
+    Ok(CompareAnswer { schema: "plimsoll.compare/1", runs, rows, findings, not_known, paired, command })
+}
+
+/// The index does not know plans and machines: of the few runs that were chosen they are read.
+fn findings(a: &[&HistoryRun], b: &[&HistoryRun]) -> Result<Vec<ComparedFinding>, String> {
+    if a.is_empty() || b.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = |r: &&HistoryRun| -> Result<Member, String> {
+        let of =
+            |why: StoreError| clean(&format!("run {} cannot be read: {why}", r.run.entry.id)).into_owned();
+        let dir = RunDir::open(&r.run.entry.path).map_err(of)?;
+        Ok(Member::of(dir.summary().map_err(of)?, dir.plan().map_err(of)?))
+    };
+    let side = |side: &[&HistoryRun]| side.iter().map(read).collect::<Result<Vec<_>, _>>();
+    let (mut a, mut b) = (side(a)?, side(b)?);
+    // What is void is in no mean, and what it was is no matter.
+    [&mut a, &mut b].into_iter().for_each(|side| side.retain(|m| m.summary.status != RunStatus::None));
+    if a.is_empty() || b.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = alike::findings((&a, "A"), (&b, "B"));
+    found.sort_by(|a, b| b.level.cmp(&a.level).then(a.code.cmp(&b.code)));
+    let shown =
+        |f: Finding| ComparedFinding { code: f.code, level: f.level, text: clean(&f.text).into_owned() };
+    Ok(found.into_iter().map(shown).collect())
 }
 
 fn row(

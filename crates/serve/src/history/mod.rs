@@ -19,6 +19,8 @@ use plimsoll_index::{IndexedLine, IndexedRun, RunIndex};
 use plimsoll_model::text::clean;
 use plimsoll_store::net;
 
+#[cfg(test)]
+use compared::CompareAnswer;
 pub use compared::compare;
 pub use listed::{FilterOffers, ListAnswer, ListedRun, RUNS_SHOWN, list};
 pub use pivoted::pivot;

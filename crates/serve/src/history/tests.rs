@@ -78,6 +78,48 @@ fn two_sides_differ_by_what_compare_says() {
     assert!(compare(&h, &query("a=r0&b=r0")).is_err() && compare(&h, &query("a=r0&b=r9")).is_err());
 }
 
+/// A run of this label, with a plan that puts so many in flight.
+fn stored(root: &std::path::Path, id: &str, in_flight: u32, kernel: &str) {
+    use plimsoll_model::{Environment, Plan, RunStatus, RunSummary, summary::SCHEMA};
+    let text = "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\nconcurrency = ";
+    let dir = plimsoll_store::RunDir::create_at(&root.join(id)).unwrap();
+    dir.write_plan(&Plan::from_toml(&format!("{text}{in_flight}\n")).unwrap()).unwrap();
+    let mut environment = Environment::default();
+    environment.machine.kernel = kernel.into();
+    let summary = RunSummary {
+        schema: SCHEMA.into(),
+        id: id.into(),
+        valid: true,
+        status: RunStatus::Valid,
+        environment,
+        ..RunSummary::default()
+    };
+    dir.write_summary(&summary).unwrap();
+}
+
+/// As `plimsoll compare` finds it, by the same code.
+#[test]
+fn plans_and_machines_that_differ_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    stored(dir.path(), "r0", 1, "Linux 6.1");
+    stored(dir.path(), "r1", 2, "Linux 6.1");
+    stored(dir.path(), "r2", 1, "Linux <6.2>");
+    let mut h = history(&[made("x", 100.0), made("x", 80.0), made("x", 90.0), made("x", 90.0)]);
+    h.runs.iter_mut().for_each(|r| r.run.entry.path = dir.path().join(&r.run.entry.id));
+    let codes = |a: &CompareAnswer| a.findings.iter().map(|f| f.code.clone()).collect::<Vec<_>>();
+    let plans = compare(&h, &query("a=r0&b=r1")).unwrap();
+    assert_eq!((codes(&plans), &plans.not_known), (vec!["F41".to_owned()], &None));
+    assert_eq!(plans.findings[0].text, "The plans differ in: stage[0].workload[0].concurrency (1 and 2).");
+    let machines = compare(&h, &query("a=r0&b=r2")).unwrap();
+    assert_eq!(codes(&machines), ["F99", "F41"]);
+    assert!(machines.findings[0].text.contains("kernel (Linux 6.1 and Linux <6.2>)"), "{machines:?}");
+    // What is gone is said, and the figures are there all the same.
+    let gone = compare(&h, &query("a=r0&b=r3")).unwrap();
+    assert!(gone.findings.is_empty() && !gone.rows.is_empty());
+    assert!(gone.not_known.as_ref().unwrap().starts_with("run r3 cannot be read"), "{gone:?}");
+    assert_eq!(codes(&compare(&h, &query("a=r0")).unwrap()), [""; 0]);
+}
+
 #[test]
 fn void_runs_are_beside_the_others_and_in_no_difference() {
     let h = history(&[

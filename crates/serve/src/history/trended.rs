@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_index::IndexedLine;
+use plimsoll_model::count::counted;
 use plimsoll_model::{Estimate, Verdict};
 use plimsoll_report::number;
 use plimsoll_stats::trend;
@@ -149,10 +150,11 @@ impl TrendAnswer {
             p: c.p,
         };
         self.steps = reading.changes.iter().map(step).collect();
+        let runs = counted(values.len(), "run");
         self.said = match self.steps.len() {
-            0 => format!("No change of the level is proved over {} runs.", values.len()),
-            1 => format!("The level changed once over {} runs.", values.len()),
-            n => format!("The level changed {n} times over {} runs.", values.len()),
+            0 => format!("No change of the level is proved over {runs}."),
+            1 => format!("The level changed once over {runs}."),
+            n => format!("The level changed {n} times over {runs}."),
         };
         self.said += " Of 100 histories without a change, 5 at most show one.";
         if reading.resembling {
