@@ -104,6 +104,8 @@ pub struct Recorder {
     /// What came back in lockstep.
     spare: Option<Output>,
     in_flight: u64,
+    /// Slots that pause after a refused attempt.
+    paused: u64,
     changed_ns: u64,
     slice_began_ns: u64,
     thread_began: ThreadTimes,
@@ -163,6 +165,7 @@ impl Recorder {
             outlet,
             spare: None,
             in_flight: 0,
+            paused: 0,
             changed_ns: 0,
             slice_began_ns: 0,
             thread_began: ThreadTimes::default(),
@@ -200,6 +203,7 @@ impl Recorder {
         let held = now_ns.saturating_sub(self.changed_ns);
         if held > 0 {
             self.slice.client.in_flight_ns += u128::from(self.in_flight) * u128::from(held);
+            self.slice.client.paused_ns += u128::from(self.paused) * u128::from(held);
             self.changed_ns = now_ns;
         }
     }
@@ -214,6 +218,22 @@ impl Recorder {
         self.slice.client.late_ops += u64::from(late);
         if let Some(s) = self.series(kind) {
             s.counts.started += 1;
+        }
+    }
+
+    /// A slot pauses after a refused attempt, ...
+    pub(crate) fn paused(&mut self, now_ns: u64) {
+        if !self.muted {
+            self.change(now_ns);
+            self.paused += 1;
+        }
+    }
+
+    /// ... and goes on.
+    pub(crate) fn resumed(&mut self, now_ns: u64) {
+        if !self.muted {
+            self.change(now_ns);
+            self.paused -= 1;
         }
     }
 

@@ -13,9 +13,11 @@ use crate::source::{Numbered, OpCursor, sync_op};
 use crate::target::{Context, Done, OpStep, Target};
 
 mod clock;
+mod held;
 
 use clock::ThreadClock;
 pub(crate) use clock::ThreadTimes;
+use held::Held;
 
 /// In an open loop the last stretch before an intended start is polled: a sleeping thread wakes late.
 const SPIN_NS: u64 = 60_000;
@@ -50,8 +52,8 @@ pub(crate) struct Worker<'a, R, T> {
     next: Option<(Numbered, u64)>,
     slots: Vec<Option<InFlight>>,
     free: Vec<u32>,
-    /// Slots that pause (back-off): (until, slot).
-    held: Vec<(u64, u32)>,
+    /// Slots that take no op for a while.
+    held: Held,
     begun: Vec<u32>,
     /// Of `begun`, how many were handed to the ring.
     handed: usize,
@@ -115,7 +117,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             next: None,
             slots: vec![None; slots],
             free: (0..spec.slots).rev().collect(),
-            held: Vec::with_capacity(slots),
+            held: Held::with_capacity(slots),
             begun: Vec::with_capacity(slots),
             handed: 0,
             submit_every,
@@ -380,12 +382,16 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     fn release_held(&mut self) {
         let over =
             self.cause.is_some() || self.control.stop.load(Relaxed) || self.control.abort.load(Relaxed);
-        let mut i = 0;
-        while i < self.held.len() {
-            if over || self.held[i].0 <= self.now_ns {
-                self.free.push(self.held.swap_remove(i).1);
-            } else {
-                i += 1;
+        // A worker that slept through a pause was not busy: what was intended before the first slot came free is late for want of one.
+        if self.free.is_empty()
+            && let Some(first_ns) = self.held.first_ns()
+        {
+            self.full_ns = self.full_ns.max(first_ns.min(self.now_ns));
+        }
+        while let Some((slot, refused)) = self.held.pop(if over { u64::MAX } else { self.now_ns }) {
+            self.free.push(slot);
+            if refused {
+                self.recorder.resumed(self.now_ns);
             }
         }
     }
@@ -393,9 +399,7 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
     /// When the worker has something to do by itself.
     pub fn wake_ns(&self) -> u64 {
         let mut until = self.recorder.edge_ns().min(self.timeout_check_ns).min(self.target.wake_ns());
-        for (t, _) in &self.held {
-            until = until.min(*t);
-        }
+        until = until.min(self.held.first_ns().unwrap_or(u64::MAX));
         if self.cause.is_none() {
             until = until.min(self.end_ns);
             if let Some((_, intended_ns)) = &self.next
@@ -499,7 +503,11 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
         self.recorder.moved(f.op.kind, done.moved_bytes);
         self.recorder.done(slot, &f, &done, self.now_ns);
         if done.hold_until_ns > self.now_ns {
-            self.held.push((done.hold_until_ns, slot));
+            let refused = done.outcome.is_throttled();
+            if refused {
+                self.recorder.paused(self.now_ns);
+            }
+            self.held.push(done.hold_until_ns, slot, refused);
         } else {
             self.free.push(slot);
         }

@@ -248,6 +248,9 @@ pub struct ClientCounts {
     pub cpu_turns: u64,
     /// In-flight ops integrated over the slice (op-nanoseconds): mean in flight is this over its length.
     pub in_flight_ns: u128,
+    /// Time that slots paused after refused attempts (`--on-throttle`), integrated over the slice (slot-nanoseconds): what was
+    /// not asked for then says nothing of the storage.
+    pub paused_ns: u128,
     /// Ops submitted later than intended by more than the tolerance because the worker was busy.
     pub late_ops: u64,
     /// Connections opened after the first on their slot (idle closes, errors).
@@ -264,6 +267,7 @@ impl ClientCounts {
         self.run_wait_ns = self.run_wait_ns.saturating_add(other.run_wait_ns);
         self.cpu_turns = self.cpu_turns.saturating_add(other.cpu_turns);
         self.in_flight_ns = self.in_flight_ns.saturating_add(other.in_flight_ns);
+        self.paused_ns = self.paused_ns.saturating_add(other.paused_ns);
         self.late_ops = self.late_ops.saturating_add(other.late_ops);
         self.reconnects = self.reconnects.saturating_add(other.reconnects);
     }

@@ -243,6 +243,18 @@ pub struct ClientSummary {
     pub reconnects: u64,
     /// Ops sent late because the client was busy (open loop).
     pub late_ops: u64,
+    /// Time that slots paused after refused attempts (`--on-throttle`), summed over them, seconds: of the whole load, where several
+    /// workloads ran at once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub paused_s: f64,
+    /// Of a load that backs off (`--on-throttle backoff`) those pauses as a share of the time of all slots that had an op or paused,
+    /// 0 to 1: the limiter may let more through than was asked for. The pauses of `pause` are short against a limiter's time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_back: f64,
+}
+
+pub(crate) fn is_zero(x: &f64) -> bool {
+    *x == 0.0
 }
 
 /// What one agent of several did in the measured windows of all stages, all ops of the loads together (no parts of uploads, and no

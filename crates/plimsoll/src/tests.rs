@@ -96,6 +96,30 @@ fn every_command_becomes_the_plan_it_says() {
     }
 }
 
+/// What a command does after a refused attempt, where nothing is said and where something is.
+#[test]
+fn what_is_done_after_a_refusal_is_the_commands_default_or_what_was_asked_for() {
+    use plimsoll_model::plan::OnThrottle::{self, Backoff, Pause, Record};
+    let of = |command: &str, asked: &str| -> OnThrottle {
+        let plan = plan_of(&format!("{command} --endpoint http://h --bucket b{asked}"), None).unwrap();
+        match plan.targets.values().next() {
+            Some(plimsoll_model::plan::TargetSpec::S3(s3)) => s3.on_throttle,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (command, default) in [
+        ("object put", Record),
+        ("limits object", Pause),
+        ("speedtest object", Backoff),
+        ("watch object", Backoff),
+    ] {
+        assert_eq!(of(command, ""), default, "{command}");
+        for (word, asked) in [("record", Record), ("pause", Pause), ("backoff", Backoff)] {
+            assert_eq!(of(command, &format!(" --on-throttle {word}")), asked, "{command} {word}");
+        }
+    }
+}
+
 #[test]
 fn a_dry_run_is_itself_a_plan() {
     for (_, line) in LINES {

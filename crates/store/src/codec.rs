@@ -26,6 +26,7 @@ pub fn encode(interval: &SparseInterval, out: &mut Vec<u8>) {
     for s in &interval.series {
         put_u128(out, s.counts.failed_in_system_ns);
     }
+    put_u128(out, interval.client.paused_ns);
 }
 
 /// Reads what [`encode`] wrote. Series come in id order, whatever the bytes say.
@@ -44,6 +45,9 @@ pub fn decode(c: &mut Cursor<'_>) -> Result<SparseInterval, StoreError> {
         for s in &mut series {
             s.counts.failed_in_system_ns = c.u128("time in system of failed ops")?;
         }
+    }
+    if !c.is_empty() {
+        client.paused_ns = c.u128("pauses after refused attempts")?;
     }
     series.sort_by_key(|s| s.id);
     if series.windows(2).any(|w| w[0].id == w[1].id) {

@@ -114,3 +114,72 @@ fn an_fsync_promises_what_was_done_when_it_began() {
     assert_eq!(promised(&spec(1)), [(1010, 2), (1030, 4)]);
     assert_eq!(promised(&spec(2)), [], "an fsync speaks for one file");
 }
+
+/// Refuses each op after 10 ns, and wants 1,000 ns without one.
+struct Refusing;
+
+impl Target<VirtualRing> for Refusing {
+    const STAMP_AFTER_PREPARE: bool = false;
+
+    fn begin(
+        &mut self,
+        cx: &mut Context<'_, VirtualRing>,
+        slot: u32,
+        _: &plimsoll_model::Op,
+        _n: u64,
+    ) -> OpStep {
+        let until_ns = cx.now_ns + 10;
+        // SAFETY: a sleep points to nothing.
+        unsafe { cx.ring.push(Token::new(slot, 0), RingOp::Sleep { until_ns }) };
+        OpStep::MORE
+    }
+
+    fn complete(&mut self, cx: &mut Context<'_, VirtualRing>, _: Token, _: i32) -> OpStep {
+        OpStep::Done(Done { hold_until_ns: cx.now_ns + 1000, ..Done::at_once(Outcome::Http429, 0) })
+    }
+
+    fn cancel(&mut self, _: &mut Context<'_, VirtualRing>, _: u32, _: Outcome) -> OpStep {
+        OpStep::MORE
+    }
+}
+
+/// Pauses are counted as such, and what was due meanwhile is late for want of a slot, and not because the client was busy.
+#[test]
+fn pauses_after_refusals_are_counted_and_make_no_op_late() {
+    let place = OpPlace::Region {
+        files: 1,
+        order: FileOrder::Serial,
+        offset_bytes: 0,
+        length_bytes: 1 << 20,
+        align_bytes: 512,
+        dist: Dist::Sequential,
+    };
+    let mut spec = spec(1);
+    spec.source.kinds = vec![KindSpec { kind: OpKind::Write, weight: 1, size: SizeSpec::Fixed(512), place }];
+    spec.source.sync = SyncRule::default();
+    // One each 300 ns, two slots, four ops: at 0 and 300, and those of 600 and 900 when a slot is free again.
+    (spec.pacer, spec.slots, spec.stop.ops) = (crate::Pacer::Constant { per_s: 1e9 / 300.0 }, 2, Some(4));
+    let control = Control::default();
+    let ring = VirtualRing::open(&RingSpec { entries: 4, ..RingSpec::default() }).unwrap();
+    let (full, slices) = crossbeam_channel::unbounded();
+    let (_back, empty) = crossbeam_channel::unbounded();
+    let outlet = crate::recorder::Outlet { full, empty, lockstep: false };
+    let recorder = Recorder::new(&spec, Arc::new(SliceGrid::new(u64::MAX / 2)), Some(outlet));
+    let mut w = Worker::new(&spec, ring, Refusing, recorder, &control, 0).without_cpu_clock();
+    w.start(0, None);
+    w.begin_due();
+    while !w.is_over() {
+        let at_ns = w.ring.next_event_ns().unwrap_or(u64::MAX).min(w.wake_ns());
+        w.ring.advance_to(at_ns);
+        w.wake();
+        w.reap();
+        w.begin_due();
+    }
+    w.close().unwrap();
+    let Ok(crate::api::Output::Interval { interval, .. }) = slices.recv() else { panic!("no slice") };
+    let c = interval.client;
+    let series = &interval.series[0];
+    assert_eq!((series.throttled(), series.counts.started, c.late_ops), (4, 4, 0), "{c:?}");
+    // Both slots for 1,000 ns after their first op, and for no longer than the load lasts after their second.
+    assert_eq!((c.in_flight_ns, c.paused_ns), (40, 2000 + 300), "{c:?}");
+}

@@ -149,7 +149,7 @@ fn can_be(slice: &Interval<SparseHistogram>) -> Result<(), StoreError> {
     let c = &slice.client;
     let mut counted = vec![c.late_ops, c.reconnects, c.cpu_turns, u64::from(c.workers)];
     let mut measured = vec![c.alive_ns, c.waited_ns, c.cpu_ns, c.run_wait_ns];
-    let mut in_system = vec![c.in_flight_ns];
+    let mut in_system = vec![c.in_flight_ns, c.paused_ns];
     for s in &slice.series {
         counted.push(s.counts.started);
         counted.extend(s.counts.outcomes);

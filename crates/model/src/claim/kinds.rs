@@ -123,6 +123,10 @@ pub struct Refusing {
     /// both. Null: no such cap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_burst_per_s: Option<Estimate>,
+    /// Share of the time of its slots, 0 to 1, for which the load paused after refused attempts, as the answers ask or by its
+    /// back-off: the limiter may let more through than passed. 0: it did not hold back.
+    #[serde(default, skip_serializing_if = "crate::summary::is_zero")]
+    pub held_back: f64,
     /// Which stretch of load all of this is of.
     #[serde(default, skip_serializing_if = "Stretch::is_all")]
     pub on: Stretch,
@@ -166,6 +170,7 @@ impl Refusing {
             passing_per_s,
             passed_per_s,
             after_burst_per_s: None,
+            held_back: 0.0,
             on: Stretch::default(),
         })
     }
@@ -173,6 +178,12 @@ impl Refusing {
     /// Says of which stretch the figures are.
     pub fn on(self, on: Stretch) -> Self {
         Self { on, ..self }
+    }
+
+    /// The same of a load that held back for so much of its time.
+    pub fn held_back(self, share: f64) -> Self {
+        let held_back = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        Self { held_back, ..self }
     }
 
     /// The cap of the same ops after its burst: what passed in the mean was no less than that.

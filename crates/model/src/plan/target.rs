@@ -68,7 +68,8 @@ pub struct S3Target {
     /// An op that takes longer is a time-out, and its connection is given up. Default: 30 s.
     #[serde(default = "default_timeout")]
     pub timeout: Span,
-    /// Pause between attempts of one slot after 429 or 503 SlowDown.
+    /// Pause between attempts of one slot after 429 or 503 SlowDown. Default: `record`; the commands `speedtest` and `watch` ask for
+    /// `backoff`, and `limits` for `pause`.
     #[serde(default)]
     pub on_throttle: OnThrottle,
     /// Use a connection again. Otherwise each request has a new one. Default: true.

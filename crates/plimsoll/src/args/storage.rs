@@ -59,7 +59,7 @@ pub struct StorageArgs {
           value_parser = values::named::<Checksum>(["none", "crc32c", "crc64nvme"]))]
     pub checksum: Checksum,
     /// On 429 and 503 SlowDown: record it and continue; back off (honouring Retry-After); or pause a few milliseconds
-    /// [default: record; in limits: pause]
+    /// [default: record; in limits: pause; in speedtest and watch: backoff]
     #[arg(long, value_name = "WHAT", help_heading = REQUESTS,
           value_parser = values::named::<OnThrottle>(["record", "backoff", "pause"]))]
     pub on_throttle: Option<OnThrottle>,

@@ -81,7 +81,11 @@ pub trait Search: Args {
     /// What of a load's own end the search leaves to the user. All else would be taken and not obeyed: it is refused.
     fn ends(&self) -> Ends;
 
-    /// What the search wants of the targets: settings of its own, and more targets beside the one that is named.
+    /// After a refused attempt, where `--on-throttle` does not say. A search or a watch that goes on at once sends tens of
+    /// thousands of refused attempts a second to a service that asked for fewer.
+    const ON_THROTTLE: OnThrottle = OnThrottle::Backoff;
+
+    /// What the search wants of the targets: more of them beside the one that is named.
     fn targets(&self, _plan: &mut Plan, _name: &str) -> Result<(), Fault> {
         Ok(())
     }
@@ -126,7 +130,9 @@ impl<T: Search> Probed<T> {
     pub fn plan(&self, context: &ArgsContext) -> Result<Plan, Fault> {
         let (mut plan, mut stages, search) = match self {
             Self::Object(a) => {
-                let mut plan = a.common.run.plan(context, ("storage", a.common.storage.target(context)?))?;
+                let mut storage = a.common.storage.clone();
+                storage.on_throttle = storage.on_throttle.or(Some(T::ON_THROTTLE));
+                let mut plan = a.common.run.plan(context, ("storage", storage.target(context)?))?;
                 let mut stages = a.stages()?;
                 a.search.targets(&mut plan, "storage")?;
                 if plan.targets.len() > 1 {
@@ -290,6 +296,9 @@ impl LimitsArgs {
 }
 
 impl Search for LimitsArgs {
+    /// A refused op that goes on at once is a loop of refusals; one that backs off leaves tokens unused.
+    const ON_THROTTLE: OnThrottle = OnThrottle::Pause;
+
     fn controller(&self, template: Stage, _then: Vec<Stage>) -> Result<ControllerSpec, Fault> {
         let owned = |(thing, name): (&str, &str)| (thing.to_owned(), name.to_owned());
         Ok(ControllerSpec::Limits {
@@ -306,11 +315,7 @@ impl Search for LimitsArgs {
     }
 
     fn targets(&self, plan: &mut Plan, name: &str) -> Result<(), Fault> {
-        let Some(TargetSpec::S3(first)) = plan.targets.get_mut(name) else { return Ok(()) };
-        // A refused op that goes on at once is a loop of refusals; one that backs off leaves tokens unused.
-        if first.on_throttle == OnThrottle::Record {
-            first.on_throttle = OnThrottle::Pause;
-        }
+        let Some(TargetSpec::S3(first)) = plan.targets.get(name) else { return Ok(()) };
         let first = first.clone();
         for (thing, name) in self.seconds() {
             let mut twin = first.clone();

@@ -50,6 +50,7 @@ pub fn slice(stage: u32, index: u64, n: u64, seed: u64) -> Interval {
         waited_ns: seed % GRID_NS,
         run_wait_ns: seed % 977,
         cpu_turns: n,
+        paused_ns: u128::from(seed % 11) << 36,
         ..ClientCounts::default()
     };
     Interval { index, series: vec![s], client }
