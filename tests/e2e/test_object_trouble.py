@@ -412,6 +412,38 @@ def test_retry_after_is_obeyed_to_the_second(plimsoll, canned):
     assert 16 < pause["http_503"] < record["http_503"], (pause, record)
 
 
+def test_a_watch_backs_off_from_who_refuses_and_says_so(plimsoll, embedded):
+    """50 a second get through: of a load that goes on at once a thousand a second are refused."""
+    b = new_bucket(embedded)
+    limit = start("nginx-limit.sh", b.server.endpoint.removeprefix("http://"), "50", "10", "429")
+    try:
+        flags = ["--endpoint", limit["endpoint"], "--bucket", b.name, "--op", "put", "--size", "1KiB", "--warmup", "0s", "--json"]
+        watch = ["watch", "object", *flags, "--concurrency", "4"]
+        r = plimsoll(*watch, "--for", "6s", server=b.server)
+        w = r.workload("put")
+        # Each of 4 slots waits a second after each no: at most seven of them in 6 s.
+        assert 4 <= w["outcomes"]["http_429"] <= 28, w["outcomes"]
+        assert w["outcomes"]["ok"] >= 10 and w["client"]["held_back"] > 0.5 and w["client"]["paused_s"] > 6, w
+        refused, seen = w["outcomes"]["http_429"], w["outcomes"]["http_429"] + w["outcomes"]["ok"]
+        assert f"({refused} of {seen} attempts" in r.summary["verdict"] and "held back" in r.summary["verdict"], r.summary["verdict"]
+        # What is offered in open loop and not sent is the limiter's doing, and no op was late by the client's.
+        r = plimsoll(*watch, "--for", "6s", "--rate", "200", server=b.server)
+        assert r.workload("put")["outcomes"]["http_429"] <= 28 and r.workload("put")["client"]["late_ops"] == 0, r.workload("put")
+        assert [f["name"] for f in r.summary["findings"] if f["code"] == "V05"] == ["held_back"], r.summary["findings"]
+        # Who asks for it has each refusal recorded at once.
+        r = plimsoll(*watch, "--for", "3s", "--on-throttle", "record", server=b.server)
+        assert r.workload("put")["outcomes"]["http_429"] > 100 and "held back" not in r.summary["verdict"], r.summary["verdict"]
+        # At most 64 in flight, in steps of a second and half: none is asked twice by one slot within a second.
+        r = plimsoll("speedtest", "object", *flags, "--max-concurrency", "8", "--budget", "20s", server=b.server)
+        refused = sum(w["outcomes"].get("http_429", 0) for w in r.summary["workloads"])
+        assert 8 <= refused <= 20 * 8, refused
+        assert "held back" in r.summary["verdict"] and "a limiter refused attempts" in r.summary["verdict"], r.summary["verdict"]
+        again = plimsoll("analyze", r.summary["id"], "--json").summary
+        assert again["verdict"] == r.summary["verdict"]
+    finally:
+        stop(limit["dir"])
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
 def test_a_disk_that_is_full_of_trace_does_not_cost_the_result(plimsoll, embedded, tmp_path):
     b = new_bucket(embedded)

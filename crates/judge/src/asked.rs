@@ -1,10 +1,17 @@
 //! What a workload asks for, per kind of op: sizes and rates.
 
 use plimsoll_model::OpKind;
-use plimsoll_model::plan::{Pacing, Workload};
+use plimsoll_model::plan::{OnThrottle, Pacing, TargetSpec, Workload};
+use plimsoll_store::RunData;
 
 pub fn reads(kind: OpKind) -> bool {
     matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Read)
+}
+
+/// Whether a load pauses after refused attempts as the answers ask, or by its back-off.
+pub fn backs_off(data: &RunData, w: &Workload) -> bool {
+    let target = data.plan.target_of(w).ok().map(|(_, t)| t);
+    matches!(target, Some(TargetSpec::S3(s3)) if s3.on_throttle == OnThrottle::Backoff)
 }
 
 /// The rate that an open loop offers to one kind of its mix. A ramp offers no one rate.

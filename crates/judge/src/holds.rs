@@ -10,6 +10,7 @@ use plimsoll_stats::throttle::{self, Throttle, ThrottleContext, ThrottleVerdict}
 use plimsoll_stats::validity::{Facts, SteadyFact};
 use plimsoll_store::RunData;
 
+use super::asked::backs_off;
 use super::line::Line;
 use super::part::{Part, horizon_s};
 
@@ -25,6 +26,8 @@ pub struct Held {
     pub bucket: Option<BucketFit>,
     pub limit: Option<LimitSummary>,
     pub findings: Vec<Finding>,
+    /// The rate fell to a limiter's, whatever more is known of it.
+    cliff_is_answer: bool,
 }
 
 impl Held {
@@ -82,11 +85,16 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let shared = !line.together && together_of(lines, line);
     // One size tells no ops bucket from a bytes bucket, and only a closed loop is sure to have emptied it.
     let closed = part.specs(line.kind).iter().all(|w| matches!(w.pacing, Pacing::Closed));
-    if closed && !shared && fit.verdict.is_limiter() && throttle.verdict != ThrottleVerdict::GradualDecline {
+    // A load that holds back may leave tokens to a bucket that is full: its rate is then less than the limiter's.
+    let kept = !series.backs_off || series.keeps_tokens(&fit);
+    // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
+    let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
+    held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other;
+    if held.cliff_is_answer && kept {
         held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));
         held.limit = Some(limit(line, &fit, &throttle));
     }
-    held.findings = findings(line, &fit, &throttle, &judged.verdict);
+    held.findings = findings(line, &fit, &throttle, &judged.verdict, kept);
     Some(held)
 }
 
@@ -95,7 +103,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
 pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Finding]) {
     let found: Vec<String> = held
         .iter()
-        .filter(|h| h.limit.is_some())
+        .filter(|h| h.cliff_is_answer)
         .filter_map(|h| Some(lines.get(h.hold.line)?.label()))
         .collect();
     for f in findings.iter_mut().filter(|f| f.code == "V04" && f.name == "no_rate") {
@@ -130,6 +138,8 @@ struct Series {
     latency_s: Vec<f64>,
     in_flight: f64,
     closed: bool,
+    /// It pauses after refused attempts as the answers ask, or by its back-off.
+    backs_off: bool,
 }
 
 impl Series {
@@ -162,7 +172,23 @@ impl Series {
             // Whatever else is in flight is not known to be.
             closed: specs.len() == part.stage.spec.workloads.len()
                 && specs.iter().all(|w| matches!(w.pacing, Pacing::Closed) && w.mix.len() == 1),
+            backs_off: specs.iter().any(|w| backs_off(data, w)),
         })
+    }
+
+    /// Whether what came in while the load paused fits into the bucket, so that none of it was lost. A refusal finds the bucket empty:
+    /// the longest time between two of them, after the last cliff, is the longest that tokens were saved up.
+    fn keeps_tokens(&self, fit: &bucket::TierFit) -> bool {
+        let Some(tier) = fit.tiers.last() else { return false };
+        let after = ((tier.cliff_s / self.dt_s) as usize).min(self.throttled_per_s.len());
+        let refused = self.throttled_per_s[after..].iter().map(|n| *n > 0.0);
+        let longest = refused.fold((0usize, 0usize), |(run, most), refused| {
+            let run = if refused { 0 } else { run + 1 };
+            (run, most.max(run))
+        });
+        // Refusals may be at the begin of one slice and at the end of another.
+        let gap_s = (longest.1 + 2) as f64 * self.dt_s;
+        gap_s * fit.sustained <= tier.capacity - tier.capacity_half_width
     }
 
     fn context(&self) -> ThrottleContext {
@@ -276,11 +302,16 @@ fn limit(line: &Line<'_>, fit: &bucket::TierFit, throttle: &Throttle) -> LimitSu
     }
 }
 
+fn percent(share: f64) -> String {
+    format!("{} %", plimsoll_stats::words::about(100.0 * share, 3))
+}
+
 fn findings(
     line: &Line<'_>,
     fit: &bucket::TierFit,
     throttle: &Throttle,
     steady: &SteadyVerdict,
+    kept: bool,
 ) -> Vec<Finding> {
     use plimsoll_model::Level::{Info, Qualified};
     let mut out = Vec::new();
@@ -293,11 +324,12 @@ fn findings(
             let tier = fit.tiers.last();
             let text = format!(
                 "The rate fell from {:.0} to {:.0} ops/s after {:.0} s ({}), so the mean over the window is not a \
-                 sustained rate. The rate after the fall is {:.0} ops/s; measure it with plimsoll limits.",
+                 sustained rate. The rate after the fall is {}{:.0} ops/s; measure it with plimsoll limits.",
                 tier.map_or(fit.burst, |t| t.before),
                 fit.sustained,
                 tier.map_or(0.0, |t| t.cliff_s),
                 throttle.verdict.name(),
+                if kept { "" } else { "at least (the load held back after refused attempts) " },
                 fit.sustained
             );
             out.push(Finding::new("F30", "cliff", Qualified, text).on(label));
@@ -313,6 +345,17 @@ fn findings(
                 "The rate comes in windows: {units:.0} ops in each {period_s:.2} s, then nothing. That is a quota."
             );
             out.push(Finding::new("F32", "fixed_window", Qualified, text).on(label));
+        }
+        (ThrottleVerdict::Refusing(share), _)
+            if matches!(steady, SteadyVerdict::Drifting | SteadyVerdict::Unstable) =>
+        {
+            let text = format!(
+                "{} of the attempts were refused, and what got through came at no constant rate: a limiter, of a law that this run \
+                 does not tell. Its mean is no limit; plimsoll limits finds the rate that passes without refusals.",
+                percent(*share)
+            );
+            let level = if *steady == SteadyVerdict::Drifting { Qualified } else { Info };
+            out.push(Finding::new("F35", "unknown_law", level, text).measured(*share, 0.01).on(label));
         }
         _ if *steady == SteadyVerdict::Drifting => {
             let text = "The rate drifted instead of staying at one level, so its mean is not a sustained rate. Find \

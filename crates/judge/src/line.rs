@@ -12,7 +12,7 @@ use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{is_each_sampled, machines};
-use super::asked::nominal_size;
+use super::asked::{backs_off, nominal_size};
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
 use super::{law, percentiles};
@@ -303,7 +303,7 @@ impl<'a> Line<'a> {
 
     fn client(&self, data: &RunData) -> ClientSummary {
         let mut c = ClientSummary::default();
-        let (mut bytes, mut weight) = (0.0, 0.0);
+        let (mut bytes, mut weight, mut in_flight_s) = (0.0, 0.0, 0.0);
         // By agent, over the repeats: time that its workers lived, and that they waited.
         let mut lived: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
         for p in &self.parts {
@@ -323,6 +323,8 @@ impl<'a> Line<'a> {
             c.steal += mean_of_known(seen.iter().map(|r| r.steal)) * seconds;
             c.reconnects += counts.reconnects;
             c.late_ops += counts.late_ops;
+            c.paused_s += counts.paused_ns as f64 / 1e9;
+            in_flight_s += counts.in_flight_ns as f64 / 1e9;
             let all = [(usize::MAX, counts)];
             let each = p.totals.agents.iter().map(|a| (a.agent, &a.client));
             for (agent, counts) in each.chain(all.into_iter().filter(|_| p.totals.agents.is_empty())) {
@@ -337,6 +339,9 @@ impl<'a> Line<'a> {
             lived.into_values().filter(|(alive, _)| *alive > 0.0).map(|(alive, waited)| 1.0 - waited / alive);
         c.busy_fraction = busy.reduce(f64::max).map_or(0.0, |b| b.clamp(0.0, 1.0));
         c.cpu_s_per_gib = (bytes > 0.0).then(|| c.cpu_s / (bytes / (1u64 << 30) as f64));
+        if self.parts.iter().any(|p| backs_off(data, p.spec())) {
+            c.held_back = c.paused_s / (c.paused_s + in_flight_s).max(f64::MIN_POSITIVE);
+        }
         c.system_cpu /= weight.max(f64::MIN_POSITIVE);
         c.steal /= weight.max(f64::MIN_POSITIVE);
         c

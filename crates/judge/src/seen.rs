@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::outcome::OTHER_SEED;
 use plimsoll_model::plan::{AgentLoss, ControllerSpec, Pacing, TargetSpec, Workload, suite};
 use plimsoll_model::summary::LatencySummary;
@@ -14,7 +15,7 @@ use plimsoll_store::stream::FRAME_SPAN_NS;
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{self, AgentPart, Done};
-use super::asked::{nominal_size, offered_per_s, reads};
+use super::asked::{backs_off, nominal_size, offered_per_s, reads};
 use super::ceiling::ceiling_for;
 use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
@@ -122,8 +123,18 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         client_is_subject: targets.iter().all(|t| matches!(t, TargetSpec::Null)),
         loopback,
         in_flight_option: option,
+        held_back: held_back(data, stage, &totals.client),
         ..StageSeen::default()
     }
+}
+
+/// Share of the time of all slots that had an op or paused for which they paused, where the load backs off.
+fn held_back(data: &RunData, stage: &StageData, client: &ClientCounts) -> f64 {
+    if !stage.spec.workloads.iter().any(|w| backs_off(data, w)) {
+        return 0.0;
+    }
+    let (paused, busy) = (client.paused_ns as f64, client.in_flight_ns as f64);
+    paused / (paused + busy).max(f64::MIN_POSITIVE)
 }
 
 /// As the command has it that the plan came from.

@@ -326,7 +326,10 @@ fn rate(r: &Rate) -> String {
 fn bound(r: &RunReport) -> String {
     let refused = kinds(&r.summary)
         .find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None })
-        .map(|x| format!("; a rate limiter refuses {} of {}", number::percent(x.share()), upper(&x.op)));
+        .map(|x| {
+            let held = if x.held_back >= 0.01 { " (the load held back)" } else { "" };
+            format!("; a rate limiter refuses {} of {}{held}", number::percent(x.share()), upper(&x.op))
+        });
     let proved = r.analysis.bottlenecks.iter().find(|b| b.verdict == "proved");
     refused
         .or_else(|| proved.map(|b| format!("; limited by the {}", b.candidate)))

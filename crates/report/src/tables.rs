@@ -347,6 +347,9 @@ pub fn client(w: &WorkloadSummary) -> String {
     if c.reconnects > 0 {
         out.push(format!("{} reconnects", number::count(c.reconnects)));
     }
+    if c.paused_s > 0.0 {
+        out.push(format!("paused after refusals for {:.1} s, all slots together", c.paused_s));
+    }
     if c.late_ops > 0 {
         out.push(format!("{} ops sent late", number::count(c.late_ops)));
     }

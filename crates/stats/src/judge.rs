@@ -161,6 +161,8 @@ pub struct StageSeen {
     pub loopback: bool,
     /// It was proved that there is a limiter of which a load that does not hold back gets nothing.
     pub limiter_known: bool,
+    /// Share of the time of its slots for which a load that backs off paused after refused attempts, 0 to 1.
+    pub held_back: f64,
     /// The option of the command that sets the ops in flight (of each of [`WorkloadSeen::jobs`]); absent: --concurrency. Where it ends
     /// with `=`, its value follows at once.
     pub in_flight_option: Option<&'static str>,
@@ -329,6 +331,7 @@ fn workload_facts(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged) -> Fa
         offered_per_s: w.offered_per_s,
         achieved_per_s: Some(j.attempts_per_s),
         in_flight_option: stage.in_flight_option,
+        held_back: Some(stage.held_back).filter(|h| *h > 0.0),
         relative_half_width: (!stage.is_summed(w)).then(|| half_width(&j.ops_per_s)).flatten(),
         ..Facts::default()
     }
@@ -435,8 +438,9 @@ fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged, fa
             false => "nothing got through, so this may be a limiter or storage that is down",
         };
         let text = format!(
-            "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.",
-            w.attempts()
+            "The storage answered 429 or 503 to {throttled:.0} of {:.0} attempts: {what}.{}",
+            w.attempts(),
+            validity::held_back(stage.held_back)
         );
         out.push(Finding::new("F01", "throttled", Level::Info, text).measured(share, 0.0).on(label));
     }

@@ -122,6 +122,8 @@ pub struct SaturationObservation {
     pub p99_s: Option<f64>,
     /// Failed, not throttled.
     pub error_rate: f64,
+    /// Share of attempts that were answered with 429 or 503.
+    pub refused: f64,
     /// The client was at its limit (V07): more in flight would show nothing of the storage.
     pub client_bound: bool,
 }
@@ -131,6 +133,9 @@ pub struct SaturationObservation {
 pub enum Ended {
     /// The plateau was seen.
     Saturated,
+    /// So it was, or the largest concurrency, of a limiter that refused attempts: how a load comes back after a refusal sets such a
+    /// rate, and not the storage.
+    Refused,
     /// The largest concurrency still gained.
     AtMaximum,
     /// The client was what was measured.
@@ -159,6 +164,10 @@ pub struct Point {
 impl Point {
     fn log_mean(&self) -> f64 {
         math::mean(&self.seen.iter().map(|o| o.ops_per_s.max(1e-12).ln()).collect::<Vec<_>>())
+    }
+
+    fn refused(&self) -> f64 {
+        math::mean(&self.seen.iter().map(|o| o.refused).collect::<Vec<_>>())
     }
 
     fn latency_s(&self) -> f64 {
@@ -198,6 +207,8 @@ pub struct SaturationOutcome {
     pub still_rose: Option<bool>,
     /// Rate of each point of the curve. Its interval is of the spread of all repeats: two of one point know little of it.
     pub rates: Vec<Estimate>,
+    /// The greatest share of attempts that any rung of the curve had refused.
+    pub refused: f64,
     /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
     pub changed: Option<f64>,
 }
@@ -233,6 +244,8 @@ const GAIN: f64 = 1.03;
 const SAME: f64 = 0.05;
 const SHARE: f64 = 0.95;
 const CONFIRM_ROUNDS: u32 = 3;
+/// Share of attempts from which on refusals had a part in a rate (as E1 of [`crate::throttle`]).
+pub const REFUSED: f64 = 0.01;
 
 impl SaturationSearch {
     /// The first rung is asked for by the first step.

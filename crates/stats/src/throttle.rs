@@ -48,6 +48,8 @@ pub enum ThrottleVerdict {
         /// Allowed in each.
         units: f64,
     },
+    /// Attempts were refused, this share of them, and the rate follows no law that is known here: a limiter, of whatever law.
+    Refusing(f64),
     /// Nothing was seen up to this horizon, seconds.
     NoneSeen(f64),
 }
@@ -62,6 +64,7 @@ impl ThrottleVerdict {
             Self::GradualDecline => "gradual decline",
             Self::PeriodicDips(_) => "periodic dips",
             Self::FixedWindow { .. } => "fixed-window quota",
+            Self::Refusing(_) => "limiter of unknown law",
             Self::NoneSeen(_) => "none seen",
         }
     }
@@ -106,6 +109,8 @@ pub struct Throttle {
 
 /// Seconds that a sharp step takes at most (guess: slices are of a second, and a cliff falls within one).
 const SHARP_S: f64 = 2.0;
+/// Share of attempts from which on a limiter is at work (guess; a few of many thousand are a server's hiccup).
+const REFUSED: f64 = 0.01;
 
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
 pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Throttle {
@@ -128,6 +133,10 @@ pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Th
     let verdict = strongest.unwrap_or_else(|| {
         if let Some((period_s, units)) = quota(x, dt, &context.refused_per_s) {
             return ThrottleVerdict::FixedWindow { period_s, units };
+        }
+        // Who refuses is a limiter: dips and slopes beside refusals are its doing, or that of a load that backs off.
+        if let Some(share) = refused_share(context).filter(|s| *s >= REFUSED) {
+            return ThrottleVerdict::Refusing(share);
         }
         if let Some(gap) = periodic(&fit.events) {
             return ThrottleVerdict::PeriodicDips(gap);
@@ -165,7 +174,7 @@ fn step(
         ThrottleTest {
             code: "E1",
             test: "refusals begin at the step (429, 503 SlowDown: 1 % after it, under 0.1 % before)",
-            passed: e1.map(|(p, q)| q >= 0.01 && p < 0.001),
+            passed: e1.map(|(p, q)| q >= REFUSED && p < 0.001),
             measured: e1.map_or("not known".into(), |(p, q)| {
                 format!("{:.2} % before, {:.2} % after", 100.0 * p, 100.0 * q)
             }),
@@ -236,6 +245,13 @@ fn refusals(c: &ThrottleContext, before: (usize, usize), after: (usize, usize)) 
         (n > 0.0).then(|| r / n)
     };
     Some((share(before)?, share(after)?))
+}
+
+/// Of the whole series; `None` where nothing was attempted, or it is not known.
+fn refused_share(c: &ThrottleContext) -> Option<f64> {
+    let attempts: f64 = c.attempts_per_s.iter().sum();
+    let share = c.refused_per_s.iter().sum::<f64>() / attempts;
+    (attempts > 0.0 && share.is_finite()).then_some(share)
 }
 
 /// Slices from the last near the upper level (90 %) to the first near the lower one (10 %).
@@ -339,6 +355,32 @@ mod tests {
         assert_eq!(likely.verdict, ThrottleVerdict::Likely, "{likely:?}");
         let c = ThrottleContext { earlier_capacity: Some(80_500.0), ..c };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
+    }
+
+    /// A rate that is not constant, beside refusals: a sawtooth, a slope, noise, levels that grow. Whichever law it is, it is a limiter's.
+    #[test]
+    fn refusals_beside_a_rate_that_is_not_constant_are_a_limiters() {
+        let mut g = Rng::new(7);
+        let shapes: [(&str, Vec<f64>); 4] = [
+            ("sawtooth", (0..300).map(|i| if i % 40 > 35 { 300.0 } else { 1000.0 }).collect()),
+            ("slope", (0..300).map(|i| 1000.0 - 2.0 * f64::from(i)).collect()),
+            ("noise", (0..300).map(|_| 1000.0 * (1.0 + 0.5 * g.normal()).max(0.1)).collect()),
+            ("grows", (0..300).map(|i| 100.0 * 2f64.powi(i / 75)).collect()),
+        ];
+        for (name, x) in shapes {
+            for share in [0.02, 0.5, 0.99] {
+                let refused_per_s: Vec<f64> = x.iter().map(|v| v * share / (1.0 - share)).collect();
+                let attempts_per_s = x.iter().zip(&refused_per_s).map(|(a, b)| a + b).collect();
+                let c = ThrottleContext { refused_per_s, attempts_per_s, ..ThrottleContext::default() };
+                let seen = verdict(&x, 1.0, &c).verdict;
+                let said = matches!(seen, ThrottleVerdict::Refusing(s) if (s - share).abs() < 1e-6)
+                    || seen == ThrottleVerdict::CauseOpen;
+                assert!(said, "{name} {share}: {seen:?}");
+            }
+            // Without any it is what its shape is.
+            let seen = verdict(&x, 1.0, &ThrottleContext::default()).verdict;
+            assert!(!matches!(seen, ThrottleVerdict::Refusing(_)), "{name}: {seen:?}");
+        }
     }
 
     #[test]

@@ -77,6 +77,7 @@ fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
     match (&out.ended, out.changed) {
         (_, Some(_)) => "state changed during search",
         (Ended::Saturated, _) => "saturated",
+        (Ended::Refused, _) => "a limiter refused attempts",
         (Ended::AtMaximum, _) => "not saturated at the largest concurrency",
         (Ended::ClientBound, _) => "client limited",
         (Ended::LatencyCeiling, _) => "latency ceiling",
@@ -86,6 +87,10 @@ fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
         (Ended::Unfinished, _) => "the run ended before the search did",
         (Ended::NoThroughput, _) => "no throughput",
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", words::about(100.0 * share, 2))
 }
 
 /// The answer for programs: the verdict says it in words.
@@ -136,15 +141,32 @@ pub(super) fn finding(out: &saturation::SaturationOutcome, more: &str) -> Option
     if let Some(change) = out.changed {
         let text = format!(
             "The first concurrency, measured again at the end, gave {:.0} % of its first rate: the storage changed \
-             during the search, so there is no best concurrency. Search again after a rest, or drain a burst first \
-             (--drain 60s).",
-            100.0 * (1.0 + change)
+             during the search, so there is no best concurrency. {}",
+            100.0 * (1.0 + change),
+            if out.refused >= saturation::REFUSED {
+                format!(
+                    "Its limiter refused up to {} of the attempts of a step: plimsoll limits measures what it lets through.",
+                    percent(out.refused)
+                )
+            } else {
+                "Search again after a rest, or drain a burst first (--drain 60s).".to_owned()
+            }
         );
         return Some(Finding::new("V19", "state_changed", Level::Invalid, text));
     }
     let top = out.curve.last().map_or(0, |p| p.concurrency);
     let (name, level, text) = match out.ended {
         Ended::Saturated => return best(out),
+        Ended::Refused => (
+            "refused",
+            Level::Qualified,
+            format!(
+                "A limiter refused up to {} of the attempts of a step, so the rates are those of the limiter and of how the load \
+                 comes back after a refusal, and not the storage's. More in flight are only refused more often; plimsoll \
+                 limits finds the rate to stay below.",
+                percent(out.refused)
+            ),
+        ),
         Ended::AtMaximum => (
             "still_gaining",
             Level::Qualified,
@@ -216,6 +238,7 @@ mod tests {
             curve: Vec::new(),
             still_rose: None,
             rates: Vec::new(),
+            refused: 0.0,
             changed: None,
         };
         assert!(best(&known).is_some());

@@ -256,20 +256,23 @@ fn seconds(s: f64) -> Span {
 /// What one stage showed, over all its workloads.
 fn observe(o: &Observation) -> saturation::SaturationObservation {
     let mut latency = Histogram::new();
-    let (mut ok, mut failed, mut ended) = (0, 0, 0);
+    let (mut ok, mut failed, mut refused, mut ended) = (0, 0, 0, 0);
     for s in &o.series {
         latency.merge(&s.response);
         ok += s.ok();
         failed += s.failed();
+        refused += s.throttled();
         ended += s.ok() + s.failed() + s.throttled();
     }
     let at = |q: f64, least: u64| (latency.count() >= least).then(|| latency.quantile(q) as f64 / 1e9);
+    let share = |n: u64| if ended > 0 { n as f64 / ended as f64 } else { 0.0 };
     saturation::SaturationObservation {
         ops_per_s: if o.window_s > 0.0 { ok as f64 / o.window_s } else { 0.0 },
         mean_latency_s: latency.mean() / 1e9,
         p50_s: at(0.5, 1),
         p99_s: at(0.99, 1000),
-        error_rate: if ended > 0 { failed as f64 / ended as f64 } else { 0.0 },
+        error_rate: share(failed),
+        refused: share(refused),
         client_bound: o.busy_fraction > CLIENT_BUSY,
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
         let (seen, refused) = attempts(w);
         let passed = w.attempts_per_s * w.count(Outcome::is_ok) as f64 / seen.max(1) as f64;
         let passing = w.ops_per_s.filter(|_| w.valid);
-        let made = Refusing::new(&w.op, seen, refused, passing, passed).map(ClaimKind::Refusing);
+        let made = Refusing::new(&w.op, seen, refused, passing, passed)
+            .map(|r| ClaimKind::Refusing(r.held_back(w.client.held_back)));
         out.add_if(Some(w.label()), made);
         return;
     }
@@ -70,7 +71,8 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
             beside: beside(i, s, a),
         };
         let made = Refusing::new(op, seen, refused, passing, passed)
-            .map(|r| ClaimKind::Refusing(r.on(on).after_burst(cap_after_burst(s, op))));
+            .map(|r| r.on(on).after_burst(cap_after_burst(s, op)).held_back(w.client.held_back));
+        let made = made.map(ClaimKind::Refusing);
         out.add_if(Some(w.label()), made);
     }
 }

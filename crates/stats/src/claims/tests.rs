@@ -400,6 +400,22 @@ fn an_outage_and_ops_that_all_took_alike_contradict_each_other() {
     assert_eq!(contradictions(&claims, &s).len(), 1);
 }
 
+#[test]
+fn a_load_that_held_back_is_told_with_what_was_refused() {
+    let mut s = summary();
+    s.workloads[0].outcomes = BTreeMap::from([("ok".to_owned(), 700), ("http_429".to_owned(), 300)]);
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(t.contains("30.0 %") && !t.contains("held back"), "{t}");
+    s.workloads[0].client.held_back = 0.982;
+    let t = paragraph(&s, &Analysis::default(), None);
+    assert!(
+        t.contains("300 of 1,000 attempts")
+            && t.contains("The load held back after refused attempts, for 98.2 % of"),
+        "{t}"
+    );
+    assert_eq!(contradictions(&derive(&s, &Analysis::default(), None), &s), Vec::<String>::new());
+}
+
 /// The mean over a burst and what came after it is neither: where the rate after the cliff is known, that is what passes.
 #[test]
 fn what_passes_is_the_rate_after_the_burst() {

@@ -159,11 +159,12 @@ fn refusing(r: &Refusing) -> String {
     };
     format!(
         "A rate limiter refuses **{}** of {} ({} of {} attempts{line} were answered with 429 or 503); \
-         {passing}{beside}.",
+         {passing}{beside}.{}",
         percent(r.share()),
         op_name(&r.op),
         words::fixed(r.refused as f64, 0),
-        words::fixed(r.attempts as f64, 0)
+        words::fixed(r.attempts as f64, 0),
+        crate::validity::held_back(r.held_back)
     )
 }
 

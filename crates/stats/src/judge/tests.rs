@@ -173,6 +173,29 @@ fn what_refused_all_of_a_load_is_said_as_far_as_it_is_known() {
     );
 }
 
+/// A load that backs off is told beside its refusals; a rate that was offered and not sent for that is the limiter's doing.
+#[test]
+fn a_load_that_held_back_says_so() {
+    let mut s = good(2);
+    s.workloads[0].throttled = vec![8.0; 280];
+    let of = |s: &StageSeen, code: &str| judge(s).findings.into_iter().find(|f| f.code == code);
+    let text = |s: &StageSeen| of(s, "F01").unwrap().text;
+    assert!(text(&s).ends_with("a rate limiter is active."), "{}", text(&s));
+    s.held_back = 0.87;
+    assert!(
+        text(&s).contains("held back after refused attempts, for 87.0 % of the time of its slots"),
+        "{}",
+        text(&s)
+    );
+    s.workloads[0].offered_per_s = Some(3000.0);
+    let f = of(&s, "V05").unwrap();
+    assert_eq!((f.name.as_str(), f.level), ("held_back", Level::Qualified), "{}", f.text);
+    // Slots that were taken by slow ops are something else.
+    s.held_back = 0.2;
+    let f = of(&s, "V05").unwrap();
+    assert_eq!((f.name.as_str(), f.level), ("offered_rate_missed", Level::Invalid), "{}", f.text);
+}
+
 /// A busy machine, and a limiter that refuses 49 of 50 attempts of a client that others leave little CPU to: while it refuses
 /// without a pause, what passes is the limiter's rate, however little CPU the client has.
 #[test]

@@ -3,7 +3,7 @@
 
 use plimsoll_model::Estimate;
 
-use super::{Ended, GAIN, Point, SAME, SaturationOutcome, SaturationSearch, WIDEST_LOG};
+use super::{Ended, GAIN, Point, REFUSED, SAME, SaturationOutcome, SaturationSearch, WIDEST_LOG};
 use crate::{math, student};
 
 impl SaturationSearch {
@@ -11,8 +11,13 @@ impl SaturationSearch {
     pub fn outcome(&self) -> SaturationOutcome {
         let c95 = self.c95();
         let at = c95.and_then(|c| self.points.iter().find(|p| p.concurrency == c));
+        let refused = self.points.iter().map(Point::refused).fold(0.0, f64::max);
         SaturationOutcome {
-            ended: self.ended.clone().unwrap_or(Ended::Unfinished),
+            ended: match self.ended.clone().unwrap_or(Ended::Unfinished) {
+                Ended::Saturated | Ended::AtMaximum if refused >= REFUSED => Ended::Refused,
+                ended => ended,
+            },
+            refused,
             c95,
             rate: at.map(|p| self.rate_of(p)),
             plateau: self.plateau().map(f64::exp),

@@ -55,6 +55,20 @@ fn a_rate_that_is_flat_from_the_first_rung_on_is_followed_down() {
     assert_eq!(drive(SaturationOptions::default(), three).0.c95, Some(4));
 }
 
+/// A plateau that a limiter makes with refusals is none of the storage, nor is a rate that still rises below its limit.
+#[test]
+fn a_curve_with_refusals_is_a_limiters() {
+    let refusing = |share: f64| {
+        move |c: u32, _| SaturationObservation { refused: if c >= 32 { share } else { 0.0 }, ..hard(c) }
+    };
+    let (o, _) = drive(SaturationOptions::default(), refusing(0.4));
+    assert_eq!((o.ended, o.c95), (Ended::Refused, Some(32)));
+    assert!((o.refused - 0.4).abs() < 1e-9, "{}", o.refused);
+    assert_eq!(drive(SaturationOptions::default(), refusing(0.001)).0.ended, Ended::Saturated);
+    let o = SaturationOptions { max: 32, ..SaturationOptions::default() };
+    assert_eq!(drive(o, |c, _| SaturationObservation { refused: 0.1, ..hard(c) }).0.ended, Ended::Refused);
+}
+
 #[test]
 fn what_a_curve_without_a_plateau_shows_at_its_end() {
     let to = |max: u32| {

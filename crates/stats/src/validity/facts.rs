@@ -114,6 +114,8 @@ pub struct Facts {
     pub offered_per_s: Option<f64>,
     /// Open loop: what ended.
     pub achieved_per_s: Option<f64>,
+    /// Share of the time of its slots for which a load that backs off paused after refused attempts.
+    pub held_back: Option<f64>,
     /// The option of the command that sets the ops in flight; absent: --concurrency.
     pub in_flight_option: Option<&'static str>,
     /// Least share of its part that any worker achieved.

@@ -41,6 +41,22 @@ pub fn limiter_sets_the_rate(share: f64, slices: Option<f64>) -> bool {
     share >= MOSTLY_REFUSED && slices.is_some_and(|s| s >= WITHOUT_PAUSE)
 }
 
+/// From here on pauses, and not ops that take long, are why a load had no slot for what was due (guess: half of the time).
+const MOSTLY_HELD: f64 = 0.5;
+/// Pauses that are less of the time of a load than this are not told: they took no part of its rate to speak of (guess).
+const HELD: f64 = 0.01;
+
+/// That a load held back, as a sentence that goes behind what was refused; empty where it did not. `share`: of the time of its slots.
+pub fn held_back(share: f64) -> String {
+    if share < HELD {
+        return String::new();
+    }
+    format!(
+        " The load held back after refused attempts, for {} of the time of its slots: the limiter may let more through.",
+        percent(share)
+    )
+}
+
 /// Share of attempts that a limiter refused, where it set the rate.
 pub(super) fn set_by_a_limiter(f: &Facts) -> Option<f64> {
     f.refused_share.filter(|share| limiter_sets_the_rate(*share, f.refused_slices))
@@ -133,6 +149,16 @@ pub fn v05_offered_rate(f: &Facts) -> Option<Finding> {
         return None;
     }
     let share = achieved / offered;
+    if let Some(held) = f.held_back.filter(|h| share < 0.95 && *h >= MOSTLY_HELD) {
+        let text = format!(
+            "Only {achieved:.1} of {offered:.1} ops/s offered were sent ({}): the load held back after refused attempts, \
+             for {} of the time of its slots. The limiter lets less through than is offered: offer less, or use \
+             --on-throttle record to send on whatever is refused.",
+            percent(share),
+            percent(held)
+        );
+        return Some(found(f, "V05", "held_back", Level::Qualified, text).measured(share, 0.95));
+    }
     if share < 0.95 {
         let text = format!(
             "Only {achieved:.1} of {offered:.1} ops/s offered were achieved ({}; at least 95 % is required). This \
