@@ -232,6 +232,14 @@ impl Probe {
         (h.rested_s() <= LONGEST_S).then(|| self.hold(h))
     }
 
+    /// All but what was kept of the budget is used: for the trial after a rest, or where that tells nothing, for what else is open.
+    pub(super) fn rested_or_end(&mut self) -> ProbeAction {
+        match self.questions.hold {
+            HoldState::Sides(_) => self.ask_rested().unwrap_or_else(|| self.choose()),
+            HoldState::Unasked | HoldState::Asked => self.finish(),
+        }
+    }
+
     /// Seconds that are kept for the trial after a rest.
     pub(super) fn kept_s(&self) -> f64 {
         match self.questions.hold {

@@ -367,8 +367,7 @@ impl Probe {
         let open: Vec<Resource> =
             [Resource::Ops, Resource::Bytes].into_iter().filter(|r| !self.tracks[*r as usize].done).collect();
         if self.left_s() < LEAST_DRAIN_S {
-            // What was kept for it is left.
-            return self.ask_rested().unwrap_or_else(|| self.finish());
+            return self.rested_or_end();
         }
         if open.is_empty() {
             return self.ask();
@@ -408,7 +407,7 @@ impl Probe {
             return self.start_drain(r);
         }
         if seconds + LEAST_DRAIN_S > self.left_s() {
-            return self.ask_rested().unwrap_or_else(|| self.finish());
+            return self.rested_or_end();
         }
         self.state = State::Wait(r);
         ProbeAction::Idle { seconds }

@@ -36,12 +36,14 @@ fn a_bucket_is_the_same_for_who_holds_back() {
     for name in ["AWS API Gateway", "nginx limit_req nodelay"] {
         let (o, truth) = of_product(name, 3, 300.0);
         let holds = truth.holds_per_s.unwrap();
-        let Some(HeldBack::Same { passes, refused, rested: true }) = o.answers.held_back else {
+        let Some(HeldBack::Same { passes, refused, rested }) = o.answers.held_back else {
             panic!("{name} {:?} {}", o.answers, said(&o))
         };
         assert!(passes < holds && holds < refused, "{passes} {holds} {refused}");
         assert!(o.is_held(Resource::Ops) && (o.limit_of_ops().unwrap() / holds - 1.0).abs() < 0.01);
-        assert!(said(&o).contains("after a rest as well"), "{}", said(&o));
+        assert_eq!(said(&o).contains("after a rest as well"), rested, "{}", said(&o));
+        // A bucket of 10 s of its rate and more lasts for too long after the time that others had.
+        assert!(rested || name.starts_with("AWS"), "{name} {}", said(&o));
     }
 }
 
