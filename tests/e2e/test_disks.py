@@ -85,9 +85,10 @@ def test_killed_it_is_cleaned_up(plimsoll, background, runs, tmp_path, whom):
     if "disk" in whom:
         os.kill(server, signal.SIGSTOP)
     process.kill()
-    process.wait()
+    # Before the run is waited for: one that is killed in the middle of its I/O ends when that does.
     if "disk" in whom:
         os.kill(server, signal.SIGKILL)
+    process.wait()
     # Left alone, a disk takes itself down; one that was killed stays until it is cleaned up.
     wait_until(lambda: not Path(f"/proc/{server}/stat").exists() or " Z " in Path(f"/proc/{server}/stat").read_text(), 30)
     assert bool(mounted(tree)) == ("disk" in whom)
