@@ -313,7 +313,8 @@ def test_a_ring_that_does_not_fit_says_what_does(plimsoll, tmp_path, ring):
 
 def test_what_makes_a_result_void_is_told_beside_a_document(plimsoll, job, tmp_path):
     """Readers of fio's JSON pass over what is ours in it: an exit code 3 without a word explains nothing."""
-    text = "[short]\nrw=randread\nbs=4k\nsize=8m\ntime_based=1\nruntime=300ms\nfilename={dir}/v\n"
+    # A single slice: never a rate.
+    text = "[short]\nrw=randread\nbs=4k\nsize=8m\ntime_based=1\nruntime=120ms\nfilename={dir}/v\n"
     r = plimsoll("fio", job(text), "--output-format", "json+", "--output", tmp_path / "o.json", "--quiet")
     ours = json.loads((tmp_path / "o.json").read_text())["plimsoll"]
     void = [f["code"] for f in ours["findings"] if f["level"] == "invalid"]

@@ -437,7 +437,9 @@ def test_a_watch_backs_off_from_who_refuses_and_says_so(plimsoll, embedded):
         r = plimsoll("speedtest", "object", *flags, "--max-concurrency", "8", "--budget", "20s", server=b.server)
         refused = sum(w["outcomes"].get("http_429", 0) for w in r.summary["workloads"])
         assert 8 <= refused <= 20 * 8, refused
-        assert "held back" in r.summary["verdict"] and "a limiter refused attempts" in r.summary["verdict"], r.summary["verdict"]
+        # What a bucket still held at the start may make the first step the fastest (V19): then that is the answer.
+        assert "V19" in r.codes() or "held back" in r.summary["verdict"] and "a limiter refused attempts" in r.summary["verdict"], r.summary["verdict"]
+        assert "limiter refuse" in r.summary["verdict"], r.summary["verdict"]
         again = plimsoll("analyze", r.summary["id"], "--json").summary
         assert again["verdict"] == r.summary["verdict"]
     finally:

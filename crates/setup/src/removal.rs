@@ -114,7 +114,7 @@ pub fn bucket_things(
 
 /// Files, directories and processes: each only if it carries this run's mark itself. What a journal says is no proof.
 pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Result<Vec<String>, SetupError> {
-    let mut left = Vec::new();
+    let (mut stays, mut trees_gone) = (Vec::new(), Vec::new());
     let run = journal.mark().to_owned();
     for (id, thing) in journal.pending() {
         let gone = match &thing {
@@ -142,8 +142,27 @@ pub fn local_things(journal: &mut Journal, keep: bool, content: Content) -> Resu
             Thing::Bucket { .. } | Thing::Prefix { .. } | Thing::Upload { .. } => continue,
         };
         match gone {
-            Ok(()) => journal.removed(id)?,
-            Err(why) => left.push(format!("{}: {why}; {}", words(&thing), by_hand(&thing))),
+            Ok(()) => {
+                journal.removed(id)?;
+                if let Thing::Tree { path } = thing {
+                    trees_gone.push(path);
+                }
+            }
+            Err(why) => stays.push((id, thing, why)),
+        }
+    }
+    let mut left = Vec::new();
+    for (id, thing, why) in stays {
+        // A file on a disk of the run's own that was killed cannot be removed from it, and is gone with it.
+        let path = match &thing {
+            Thing::File { path } | Thing::Directory { path } => Some(path),
+            _ => None,
+        };
+        if path.is_some_and(|p| trees_gone.iter().any(|t| p.starts_with(t)) && p.symlink_metadata().is_err())
+        {
+            journal.removed(id)?;
+        } else {
+            left.push(format!("{}: {why}; {}", words(&thing), by_hand(&thing)));
         }
     }
     Ok(left)
