@@ -14,6 +14,11 @@ pub fn backs_off(data: &RunData, w: &Workload) -> bool {
     matches!(target, Some(TargetSpec::S3(s3)) if s3.on_throttle == OnThrottle::Backoff)
 }
 
+/// Share of the time in which slots had an op or paused for which they paused; both in one unit.
+pub fn paused_share(paused: f64, in_flight: f64) -> f64 {
+    paused / (paused + in_flight).max(f64::MIN_POSITIVE)
+}
+
 /// The rate that an open loop offers to one kind of its mix. A ramp offers no one rate.
 pub fn offered_per_s(w: &Workload, kind: OpKind) -> Option<f64> {
     let whole = match &w.pacing {

@@ -355,7 +355,9 @@ fn findings(
                 percent(*share)
             );
             let level = if *steady == SteadyVerdict::Drifting { Qualified } else { Info };
-            out.push(Finding::new("F35", "unknown_law", level, text).measured(*share, 0.01).on(label));
+            out.push(
+                Finding::new("F35", "unknown_law", level, text).measured(*share, throttle::REFUSED).on(label),
+            );
         }
         _ if *steady == SteadyVerdict::Drifting => {
             let text = "The rate drifted instead of staying at one level, so its mean is not a sustained rate. Find \

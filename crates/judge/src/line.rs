@@ -12,7 +12,7 @@ use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{is_each_sampled, machines};
-use super::asked::{backs_off, nominal_size};
+use super::asked::{backs_off, nominal_size, paused_share};
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
 use super::{law, percentiles};
@@ -340,7 +340,7 @@ impl<'a> Line<'a> {
         c.busy_fraction = busy.reduce(f64::max).map_or(0.0, |b| b.clamp(0.0, 1.0));
         c.cpu_s_per_gib = (bytes > 0.0).then(|| c.cpu_s / (bytes / (1u64 << 30) as f64));
         if self.parts.iter().any(|p| backs_off(data, p.spec())) {
-            c.held_back = c.paused_s / (c.paused_s + in_flight_s).max(f64::MIN_POSITIVE);
+            c.held_back = paused_share(c.paused_s, in_flight_s);
         }
         c.system_cpu /= weight.max(f64::MIN_POSITIVE);
         c.steal /= weight.max(f64::MIN_POSITIVE);

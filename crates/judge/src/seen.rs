@@ -15,7 +15,7 @@ use plimsoll_store::stream::FRAME_SPAN_NS;
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{self, AgentPart, Done};
-use super::asked::{backs_off, nominal_size, offered_per_s, reads};
+use super::asked::{backs_off, nominal_size, offered_per_s, paused_share, reads};
 use super::ceiling::ceiling_for;
 use super::line::{Line, is_taken_whole};
 use super::part::horizon_s;
@@ -133,8 +133,7 @@ fn held_back(data: &RunData, stage: &StageData, client: &ClientCounts) -> f64 {
     if !stage.spec.workloads.iter().any(|w| backs_off(data, w)) {
         return 0.0;
     }
-    let (paused, busy) = (client.paused_ns as f64, client.in_flight_ns as f64);
-    paused / (paused + busy).max(f64::MIN_POSITIVE)
+    paused_share(client.paused_ns as f64, client.in_flight_ns as f64)
 }
 
 /// As the command has it that the plan came from.

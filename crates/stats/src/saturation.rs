@@ -11,6 +11,7 @@
 
 mod conclude;
 
+pub use crate::throttle::REFUSED;
 use plimsoll_model::Estimate;
 
 use crate::math;
@@ -244,8 +245,6 @@ const GAIN: f64 = 1.03;
 const SAME: f64 = 0.05;
 const SHARE: f64 = 0.95;
 const CONFIRM_ROUNDS: u32 = 3;
-/// Share of attempts from which on refusals had a part in a rate (as E1 of [`crate::throttle`]).
-pub const REFUSED: f64 = 0.01;
 
 impl SaturationSearch {
     /// The first rung is asked for by the first step.

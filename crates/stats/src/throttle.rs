@@ -110,7 +110,7 @@ pub struct Throttle {
 /// Seconds that a sharp step takes at most (guess: slices are of a second, and a cliff falls within one).
 const SHARP_S: f64 = 2.0;
 /// Share of attempts from which on a limiter is at work (guess; a few of many thousand are a server's hiccup).
-const REFUSED: f64 = 0.01;
+pub const REFUSED: f64 = 0.01;
 
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
 pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Throttle {

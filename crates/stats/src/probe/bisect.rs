@@ -106,11 +106,10 @@ impl Probe {
 
     /// Offers what is to be offered, after a rest.
     fn bisect_again(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
-        let (rest_s, length_s) = self.times_of(b.offered);
-        let rest_s = (b.rests * rest_s).min(LONGEST_TRIAL_S);
+        let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
+        let (rest_s, length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
         // Time for whether it holds, where the budget is one for that.
         let keeps = self.options.budget_s >= hold::KEEPS_S;
-        let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
         let keep_s = if keeps && b.low > 0.0 { rest_before(b.low) + hold::HOLDS_S + 1.0 } else { 0.0 };
         let known_at = if keeps { HELD_KNOWN } else { RATE_KNOWN };
         let known = b.high.is_some_and(|high| high < known_at * b.low);
@@ -140,7 +139,7 @@ impl Probe {
 
     /// Bounds are bounds: a rate that was refused at the most, one that was not at the least.
     fn bisected(&mut self, b: Bisection) -> ProbeAction {
-        if b.low > 0.0 || b.low_s > 0.0 {
+        if b.low_s > 0.0 {
             let value = b.high.map_or(b.low, |high| (b.low * high).sqrt());
             let e = Estimate { value, low: b.low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
             self.questions.answers.penalty = Some(Penalty::CostsTokens(e));

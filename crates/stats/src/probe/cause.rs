@@ -1,6 +1,7 @@
 //! What says that a plateau is a limiter's, and not the storage's own speed.
 
 use crate::math;
+pub(super) use crate::throttle::REFUSED;
 
 /// Strongest evidence first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,8 +67,6 @@ const LOOSE_S: f64 = 0.5;
 const LOOSE_GROWTH: f64 = 1.5;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
 const REFUSED_WANDER_S: f64 = 0.5;
-/// From this share of attempts on, refusals are the limiter's (as in E1 of the passive tests).
-pub(super) const REFUSED: f64 = 0.01;
 
 impl Steadiness {
     /// `x`: units per second of the plateau; `unit`: one op in those units.

@@ -104,7 +104,7 @@ pub(super) struct HoldSearch {
     step: HoldStep,
     /// What passed beside refusals, ops per second.
     pushed: f64,
-    /// Tokens that a rest brings back at the most.
+    /// Tokens that the rest before [`HoldStep::Rested`] brings back at the most; known when that is asked.
     tokens: f64,
     /// Passed, for so long; refused.
     low: Option<(f64, f64)>,
@@ -113,7 +113,7 @@ pub(super) struct HoldSearch {
     offered: f64,
     /// Seconds of a rest.
     calm_s: f64,
-    pub tokens_seen: FirstRefusals,
+    tokens_seen: FirstRefusals,
     left: u32,
 }
 
@@ -142,7 +142,7 @@ pub(super) const KEEPS_S: f64 = 200.0;
 const KEPT_S: f64 = 82.0;
 /// A drain that ended no longer ago left no tokens to speak of; and less than this share of the most that passed is next to nothing.
 const DRAINED_S: f64 = 1.0;
-const SHUT: f64 = 0.02;
+pub(super) const SHUT: f64 = 0.02;
 /// The start of a trial may still be refused for what went before.
 const START_S: f64 = 3.0;
 /// So many ops, at least, are offered in a trial: fewer tell nothing of one in a hundred.
@@ -218,8 +218,7 @@ impl Probe {
         let ops = self.outcome().ops;
         let pushed = pushed(&ops)?;
         // What grants next to nothing has a search of its own.
-        let most = ops.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max);
-        (pushed > SHUT * most).then(|| self.hold_back(pushed))
+        (pushed > SHUT * ops.most_passed()).then(|| self.hold_back(pushed))
     }
 
     /// After a rest, once the capacity is known as well as it will be.
@@ -261,12 +260,11 @@ impl Probe {
         self.questions.hold = HoldState::Asked;
         self.questions.penalty_asked = true;
         let step = HoldStep::Below { rested: false };
-        let tokens = self.tokens_of_a_rest();
         let offered = LESS * pushed;
         self.hold(HoldSearch {
             step,
             pushed,
-            tokens,
+            tokens: 0.0,
             low: None,
             high: None,
             offered,

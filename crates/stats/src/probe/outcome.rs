@@ -97,6 +97,11 @@ impl Found {
         most.map_or(0.0, |d| math::mean(&d.x[d.x.len() / 3..]))
     }
 
+    /// The highest rate of any slice, units per second.
+    pub(super) fn most_passed(&self) -> f64 {
+        self.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max)
+    }
+
     /// What was seen of one is of another law.
     fn no_bucket(&mut self) {
         (self.capacity, self.burst, self.refill) = (Capacity::NoneSeen, None, None);

@@ -227,7 +227,6 @@ impl Probe {
         if ops.refused() < cause::REFUSED {
             return None;
         }
-        let most = ops.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max);
         let rate = hold::pushed(ops).unwrap_or_else(|| ops.drains.last().map_or(0.0, |d| d.rate));
         let shut =
             ops.drains.last().is_some_and(|d| d.steadiness.is_some_and(|s| s.cause() == Cause::Refusing));
@@ -241,7 +240,7 @@ impl Probe {
             again: AGAIN,
             seen: Plateau::default(),
         };
-        if rate > 0.02 * most && !shut {
+        if rate > hold::SHUT * ops.most_passed() && !shut {
             let capacity = match ops.capacity {
                 Capacity::Measured(e) => e.value,
                 Capacity::AtLeast(v) => v,
