@@ -23,7 +23,7 @@ from block_support import MIB, ROOT_ONLY, fill, loop_device, measured, mounted, 
 from conftest import BIN, end, new_bucket, start_target, wait_until
 
 SHORT = ["--json", "--quiet"]
-WRITE = ["--pattern", "write", "--size", "1MiB", "--bs", "64KiB", "--warmup", "0s", "--buffered", *SHORT]
+WRITE = ["--pattern", "write", "--size", "1MiB", "--bs", "64KiB", "--runtime", "200ms", "--warmup", "0s", "--buffered", *SHORT]
 
 
 def facts(path):

@@ -386,6 +386,6 @@ def test_a_reader_in_a_browser(runs):
     node = shutil.which("node")
     if not node or not Path(CHROMIUM).exists() or not (ROOT / "web/node_modules/playwright-core").is_dir():
         pytest.skip("needs node, playwright-core and a Chromium")
-    done = subprocess.run([node, "--test", "test/served.test.mjs"], cwd=ROOT / "web", capture_output=True, text=True, timeout=600,
+    done = subprocess.run([node, "--test", "--test-timeout=300000", "test/served.test.mjs"], cwd=ROOT / "web", capture_output=True, text=True, timeout=1000,
                           env={**os.environ, "PLIMSOLL_BIN": str(BIN), "PLIMSOLL_RUNS": str(runs), "CHROMIUM": CHROMIUM})
     assert done.returncode == 0, done.stdout[-6000:]
