@@ -8,8 +8,12 @@
 //!
 //! With a budget, steps are as long as it allows, it is never overrun by a step that can be foreseen, and what is left of it
 //! after the usual repeats goes into more of them, until it is clear that fewer in flight fall short.
+//!
+//! A step is some times as long as its ops take, by Little's law from the rungs before it: else what it counts is where it began and
+//! ended. One in which no op ended says nothing of the storage, and is made again, longer.
 
 mod conclude;
+mod lengths;
 
 pub use crate::throttle::REFUSED;
 use plimsoll_model::Estimate;
@@ -33,6 +37,8 @@ pub struct SaturationOptions {
     pub measure_s: f64,
     /// Saturate this long first, so that the search does not follow a bucket that drains.
     pub drain_s: Option<f64>,
+    /// The length of steps is the caller's, and stays, however long an op takes.
+    pub fixed: bool,
     /// All steps together may take this long, from the search's first step on. `None`: as many as it needs.
     pub budget_s: Option<f64>,
     /// Of the bootstrap.
@@ -44,11 +50,8 @@ const USUAL_STEPS: f64 = 16.0;
 /// No shorter step is asked for, seconds: ten slices of the grid and a few more (guess).
 pub const LEAST_STEP_S: f64 = 1.5;
 const LONGEST_STEP_S: f64 = 33.0;
-/// A search that its budget cut off is asked to be given so many times as much, at the least (guess).
-const MORE: f64 = 1.25;
 /// Share of a step that is its ramp, where the budget sets its length (as 3 of 13 s without).
 const RAMP_SHARE: f64 = 0.23;
-
 impl SaturationOptions {
     /// With steps as long as the budget allows.
     pub fn within_budget(self) -> Self {
@@ -73,6 +76,7 @@ impl Default for SaturationOptions {
             ramp_s: 3.0,
             measure_s: 10.0,
             drain_s: None,
+            fixed: false,
             budget_s: None,
             seed: 0,
         }
@@ -127,6 +131,8 @@ pub struct SaturationObservation {
     pub refused: f64,
     /// The client was at its limit (V07): more in flight would show nothing of the storage.
     pub client_bound: bool,
+    /// No op ended, in whatever way.
+    pub none_ended: bool,
 }
 
 /// Why a search went no further.
@@ -149,6 +155,13 @@ pub enum Ended {
     Budget,
     /// Nothing came back.
     NoThroughput,
+    /// No op ended within a step, and there was no time for one that is long enough.
+    TooShort {
+        /// Ops in flight of that step.
+        concurrency: u32,
+        /// Its length, seconds.
+        measure_s: f64,
+    },
     /// The run ended first, or no step was made at all.
     Unfinished,
 }
@@ -234,6 +247,11 @@ pub struct SaturationSearch {
     around_s: Vec<f64>,
     /// The length of steps is the caller's.
     fixed: bool,
+    /// Ramp and measurement of the step that was asked for last, seconds; the longest together.
+    lengths_s: (f64, f64),
+    longest_s: f64,
+    /// Measurements are at least so long, as one that was too short has shown, seconds.
+    least_s: f64,
     rng: Rng,
     done: bool,
 }
@@ -263,88 +281,13 @@ impl SaturationSearch {
             steps: 0,
             elapsed_s: 0.0,
             around_s: Vec::new(),
-            fixed: options != options.within_budget(),
+            fixed: options.fixed || options != options.within_budget(),
+            lengths_s: (0.0, 0.0),
+            longest_s: 0.0,
+            least_s: 0.0,
             rng: Rng::new(options.seed),
             done: false,
         }
-    }
-
-    /// The budget, from the search's first step on, once it is known better: what is made ready before a search takes its time, and
-    /// how much is known when the first step has begun. `fixed`: the length of steps is the caller's, and stays.
-    pub fn allot(&mut self, budget_s: f64, fixed: bool) {
-        self.options.budget_s = Some(budget_s.max(0.0));
-        self.fixed = fixed;
-        self.fit_lengths();
-    }
-
-    /// Steps as long as the budget allows beside what surrounds each.
-    fn fit_lengths(&mut self) {
-        if !self.fixed && self.options.budget_s.is_some() {
-            let around_s = if self.around_s.is_empty() { 0.0 } else { math::median(&self.around_s) };
-            self.options = self.options.within_budget_beside(around_s);
-        }
-    }
-
-    /// Seconds of a budget in which this search would have come to its end, as a rule: of one that ended before. `around_s`: what a
-    /// step takes beside its load, where this search has seen too little to know.
-    pub fn needed_s(&self, around_s: f64) -> f64 {
-        let step_s = if self.fixed { self.options.ramp_s + self.options.measure_s } else { LEAST_STEP_S };
-        let around_s = around_s.max(self.most_around_s());
-        let usual_s = self.options.drain_s.unwrap_or(0.0) + USUAL_STEPS * (step_s + around_s);
-        // That of this search was too little, whatever the rule says.
-        usual_s.max(MORE * self.options.budget_s.unwrap_or(0.0))
-    }
-
-    /// Of each step beside its load: it is started, ends what is in flight, and the next one begins.
-    pub fn most_around_s(&self) -> f64 {
-        self.around_s.iter().copied().fold(0.0, f64::max)
-    }
-
-    /// The longest step to be expected, with what surrounds it.
-    fn step_s(&self) -> f64 {
-        self.options.ramp_s + self.options.measure_s + self.most_around_s()
-    }
-
-    /// Seconds since the search's first step, after each step: what a budget is held against.
-    pub fn elapsed(&mut self, seconds: f64) {
-        if self.phase != SaturationPhase::Drain {
-            let load_s = self.options.ramp_s + self.options.measure_s;
-            self.around_s.push((seconds - self.elapsed_s - load_s).max(0.0));
-        }
-        self.elapsed_s = seconds;
-        self.fit_lengths();
-    }
-
-    /// The number of the present step, from 1, and of all that a search takes as a rule; never less than the steps that are
-    /// sure to come.
-    pub fn steps(&self) -> (u32, u32) {
-        // The first rung comes again; before that each rung that is looked at closely is measured twice at the least.
-        let sure = match self.phase {
-            SaturationPhase::Drain | SaturationPhase::Ladder => 4,
-            SaturationPhase::Confirm => 1 + self.queue.len() as u32,
-            SaturationPhase::Return => 0,
-        };
-        let usual = if self.phase == SaturationPhase::Return { 0 } else { USUAL_STEPS as u32 };
-        let Some(budget_s) = self.options.budget_s else { return (self.steps, usual.max(self.steps + sure)) };
-        // No more than the budget holds, the present step among them.
-        let fit = (budget_s - self.elapsed_s).max(0.0) / self.step_s().max(f64::MIN_POSITIVE);
-        let hold = self.steps.max(1) - 1 + (fit as u32).max(1);
-        (self.steps, usual.max(self.steps + sure).min(hold).max(self.steps))
-    }
-
-    /// Seconds that are left, the present step included: of the budget, else of the steps that a search takes as a rule.
-    pub fn left_s(&self) -> f64 {
-        let (step, all) = self.steps();
-        match self.options.budget_s {
-            Some(b) => (b - self.elapsed_s).max(0.0),
-            None => f64::from(all + 1 - step.min(all)) * self.step_s(),
-        }
-    }
-
-    /// Whether so many more steps fit into the budget.
-    fn has_time_for(&self, steps: u32) -> bool {
-        let needed_s = f64::from(steps) * self.step_s();
-        self.options.budget_s.is_none_or(|b| self.elapsed_s + needed_s <= b)
     }
 
     /// What to do after `last` (nothing, at first).
@@ -359,7 +302,8 @@ impl SaturationSearch {
         }
         if self.phase == SaturationPhase::Ladder {
             // The first step is looked at again at the end.
-            if !self.points.is_empty() && self.ended.is_none() && !self.has_time_for(2) {
+            let start = self.options.start.max(1);
+            if !self.points.is_empty() && self.climb().is_some_and(|c| !self.has_time_for(&[c, start])) {
                 self.ended = Some(Ended::Budget);
             }
             if let Some(c) = self.climb() {
@@ -368,15 +312,17 @@ impl SaturationSearch {
             self.phase = SaturationPhase::Confirm;
         }
         if self.phase == SaturationPhase::Confirm {
-            if self.has_time_for(2)
+            let most = self.c95().map_or(0, |c| c.saturating_mul(2));
+            if self.has_time_for(&[most, self.options.start.max(1)])
                 && let Some(c) = self.confirm()
             {
                 return self.ask(c);
             }
             self.phase = SaturationPhase::Return;
         }
-        if self.returned.is_empty() && self.points.len() > 1 && self.has_time_for(1) {
-            return self.ask(self.options.start.max(1));
+        let start = self.options.start.max(1);
+        if self.returned.is_empty() && self.points.len() > 1 && self.has_time_for(&[start]) {
+            return self.ask(start);
         }
         self.done = true;
         SaturationAction::Done
@@ -385,11 +331,13 @@ impl SaturationSearch {
     fn ask(&mut self, concurrency: u32) -> SaturationAction {
         self.asked = Some(concurrency);
         self.steps += 1;
-        let measure_s = match (self.phase, self.options.drain_s) {
-            (SaturationPhase::Drain, Some(s)) => s,
-            _ => self.options.measure_s,
+        let (ramp_s, measure_s) = match (self.phase, self.options.drain_s) {
+            (SaturationPhase::Drain, Some(s)) => (self.options.ramp_s, s),
+            _ => self.step_of(concurrency),
         };
-        SaturationAction::Measure { concurrency, ramp_s: self.options.ramp_s, measure_s, phase: self.phase }
+        self.lengths_s = (ramp_s, measure_s);
+        self.longest_s = self.longest_s.max(ramp_s + measure_s);
+        SaturationAction::Measure { concurrency, ramp_s, measure_s, phase: self.phase }
     }
 
     fn record(&mut self, c: u32, o: SaturationObservation) {
@@ -403,6 +351,9 @@ impl SaturationSearch {
                 return;
             }
             SaturationPhase::Ladder | SaturationPhase::Confirm => {}
+        }
+        if self.phase == SaturationPhase::Ladder && self.is_made_again(c, &o) {
+            return;
         }
         match self.points.iter_mut().find(|p| p.concurrency == c) {
             Some(p) => p.seen.push(o),
@@ -483,7 +434,7 @@ impl SaturationSearch {
         }
         // A budget is not given up while the answer is open.
         let rounds = if self.options.budget_s.is_some() { u32::MAX } else { CONFIRM_ROUNDS };
-        if matches!(self.ended, Some(Ended::NoThroughput)) || self.rounds >= rounds {
+        if matches!(self.ended, Some(Ended::NoThroughput | Ended::TooShort { .. })) || self.rounds >= rounds {
             return None;
         }
         let c95 = self.c95()?;

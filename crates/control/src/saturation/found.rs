@@ -25,7 +25,7 @@ pub(super) fn figures(
         }
     };
     // Where the rate had not ended there is no plateau, and no share of it.
-    let known = !matches!(out.ended, Ended::Budget | Ended::Unfinished);
+    let known = !matches!(out.ended, Ended::Budget | Ended::Unfinished | Ended::TooShort { .. });
     let mut found = analysis::Saturation {
         op_class: op.to_owned(),
         size_bytes,
@@ -86,6 +86,7 @@ fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
         (Ended::Unfinished, _) if out.curve.is_empty() => "the run ended before this search began",
         (Ended::Unfinished, _) => "the run ended before the search did",
         (Ended::NoThroughput, _) => "no throughput",
+        (Ended::TooShort { .. }, _) => "no step was long enough for an op",
     }
 }
 
@@ -205,6 +206,14 @@ pub(super) fn finding(out: &saturation::SaturationOutcome, more: &str) -> Option
                 0 => "The run ended before this search began; it has no result.".to_owned(),
                 _ => format!("The run ended at {top} in flight, before the search did: start it again."),
             },
+        ),
+        Ended::TooShort { concurrency, measure_s } => (
+            BUDGET_TOO_SHORT,
+            Level::Qualified,
+            format!(
+                "With {concurrency} in flight no op ended within the {} of a step: {more}.",
+                words::span(measure_s)
+            ),
         ),
         Ended::NoThroughput => {
             ("no_throughput", Level::Invalid, "No op succeeded, so there is no best concurrency.".to_owned())

@@ -66,6 +66,7 @@ impl OpSearch {
         let asked_s = template.workloads.iter().find_map(|w| w.stop.duration).map(|d| d.0.as_secs_f64());
         // A template that says how long to measure is obeyed.
         if let Some(d) = asked_s {
+            options.fixed = true;
             options.measure_s = d;
             options.ramp_s = template.warmup.0.as_secs_f64();
         }
@@ -125,7 +126,11 @@ impl OpSearch {
 
     /// Whether the budget kept it from its answer.
     fn is_cut_off(&self) -> bool {
-        self.skipped || self.search.outcome().ended == Ended::Budget
+        let too_short = |e: &Ended| {
+            matches!(e, Ended::TooShort { .. }) && self.wish.budget.is_some() && self.asked_s.is_none()
+        };
+        let ended = self.search.outcome().ended;
+        self.skipped || ended == Ended::Budget || too_short(&ended)
     }
 
     /// Seconds that it would have taken to answer, where the budget kept it from that. `around_s`: of a step beside its load.
@@ -240,6 +245,12 @@ impl OpSearch {
             (found::not_begun(self.op(), size_bytes), Some(found::never_begun(self.name(), more)))
         } else {
             let out = self.search.outcome();
+            // A length that was given stays what it is, whatever the budget.
+            let more = match out.ended {
+                Ended::TooShort { .. } if self.asked_s.is_some() => "measure longer (--duration)",
+                Ended::TooShort { .. } if self.wish.budget.is_none() => "find out why an op takes so long",
+                _ => more,
+            };
             (found::figures(self.op(), size_bytes, &out), found::finding(&out, more))
         };
         figures.budget_needed_s = self.is_cut_off().then_some(needed_s);
@@ -274,5 +285,6 @@ fn observe(o: &Observation) -> saturation::SaturationObservation {
         error_rate: share(failed),
         refused: share(refused),
         client_bound: o.busy_fraction > CLIENT_BUSY,
+        none_ended: ended == 0,
     }
 }

@@ -231,3 +231,62 @@ fn it_says_how_much_there_is_to_go() {
         assert_eq!(end.0, end.1, "the last step is the last: {seen:?}");
     }
 }
+
+/// A storage of slow ops behind a budget: what it was asked, how it ended, and the time of it all.
+fn slow_ops(op_s: f64, per_s: f64, budget_s: f64) -> (SaturationOutcome, Vec<(u32, f64)>, f64) {
+    let o = SaturationOptions { budget_s: Some(budget_s), ..SaturationOptions::default() }.within_budget();
+    let mut s = SaturationSearch::new(o);
+    let (mut last, mut asked, mut now_s) = (None, Vec::new(), 0.0);
+    loop {
+        match s.next(last.as_ref()) {
+            SaturationAction::Done => return (s.outcome(), asked, now_s),
+            SaturationAction::Measure { concurrency: c, ramp_s, measure_s, .. } => {
+                asked.push((c, measure_s));
+                now_s += ramp_s + measure_s;
+                s.elapsed(now_s);
+                // All workers begin together, and go in step: those whose ops end within the measurement count.
+                let each_s = op_s.max(f64::from(c) / per_s);
+                let rounds = ((ramp_s + measure_s) / each_s).floor() - (ramp_s / each_s).floor();
+                last = Some(SaturationObservation {
+                    ops_per_s: rounds * f64::from(c) / measure_s,
+                    mean_latency_s: if rounds > 0.0 { each_s } else { 0.0 },
+                    none_ended: rounds == 0.0,
+                    ..SaturationObservation::default()
+                });
+            }
+        }
+    }
+}
+
+/// 32 in flight of 64 MiB at 1 GB/s: no op ended within a step of a second, and the storage was called out of order.
+#[test]
+fn steps_are_long_enough_for_their_ops() {
+    let (o, asked, took_s) = slow_ops(0.1, 16.0, 120.0);
+    assert_eq!(o.ended, Ended::Saturated, "{asked:?}");
+    assert!(o.changed.is_none() && o.c95.is_some_and(|c| (2..=4).contains(&c)), "{o:?} {asked:?}");
+    assert!((o.plateau.unwrap() / 16.0 - 1.0).abs() < 0.2, "{o:?}");
+    assert!(took_s <= 120.0, "{took_s}: {asked:?}");
+    for (c, measure_s) in asked.iter().skip(1) {
+        assert!(measure_s / (f64::from(*c) / 16.0) > 1.9, "{asked:?}");
+    }
+}
+
+/// One op takes longer than a whole step: the step is made again, longer; the budget is kept, and is what is to blame.
+#[test]
+fn a_step_in_which_nothing_ended_is_made_again() {
+    let (o, asked, took_s) = slow_ops(2.5, 1e9, 40.0);
+    assert_eq!(asked[0].0, asked[1].0);
+    assert!(asked[1].1 > asked[0].1 && took_s <= 40.0, "{asked:?}");
+    assert!(matches!(o.ended, Ended::Budget | Ended::TooShort { .. }) && o.changed.is_none(), "{o:?}");
+    let (o, asked, _) = slow_ops(2.5, 100.0, 1_000.0);
+    assert_eq!((o.ended, o.c95, o.changed), (Ended::Saturated, Some(256), None), "{asked:?}");
+    // Nothing ever ends: the search does.
+    let (o, asked, took_s) = slow_ops(1e6, 1e9, 40.0);
+    assert!(matches!(o.ended, Ended::TooShort { concurrency: 4, .. }) && o.curve.is_empty(), "{o:?}");
+    assert!(took_s <= 40.0 && asked.len() > 1, "{asked:?}");
+    let mut s = SaturationSearch::new(SaturationOptions { fixed: true, ..SaturationOptions::default() });
+    s.next(None);
+    let none = SaturationObservation { none_ended: true, ..SaturationObservation::default() };
+    assert_eq!(s.next(Some(&none)), SaturationAction::Done);
+    assert_eq!(s.outcome().ended, Ended::TooShort { concurrency: 4, measure_s: 10.0 });
+}
