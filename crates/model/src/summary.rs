@@ -338,7 +338,7 @@ pub struct LimitSummary {
     pub bytes_per_s: Option<BucketSummary>,
     /// Size below which operations bind and above which bytes bind.
     pub knee_bytes: Option<Estimate>,
-    /// `ops`, `bytes`, `both` (the knee says where), `in_flight` (how many there are at once, and no rate), `latency`, `client`, `none` or `undetermined`.
+    /// `ops`, `bytes`, `both` (the knee says where), `in_flight` (how many there are at once, and no rate), `share` (the same share is refused at any rate), `latency`, `client`, `none` or `undetermined`.
     pub binding: String,
     /// Share of attempts that were refused (429, 503 SlowDown) on the plateau where most were. Null: not looked at.
     #[serde(default)]

@@ -397,8 +397,12 @@ fn no_rate(s: &RunSummary) -> String {
 fn limits(s: &RunSummary, caps: &[&Cap]) -> String {
     let binding =
         kinds(s).find_map(|k| if let ClaimKind::Binding(b) = k { Some(b.binding.as_str()) } else { None });
-    let at_once = s.findings.iter().find(|f| f.name == "limit_at_once");
-    if let (Some("in_flight"), Some(f)) = (binding, at_once) {
+    let no_rate_limit = match binding {
+        Some("in_flight") => "limit_at_once",
+        Some("share") => "refused_at_any_rate",
+        _ => "",
+    };
+    if let Some(f) = s.findings.iter().find(|f| f.name == no_rate_limit) {
         return first_sentence(&f.text);
     }
     let refusing = kinds(s).find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None });
@@ -407,6 +411,7 @@ fn limits(s: &RunSummary, caps: &[&Cap]) -> String {
         if let Some(x) = refusing {
             let pass = match &x.passing_per_s {
                 Some(e) => format!("{} get through", words::ops_rate(e)),
+                None if x.passed_per_s <= 0.0 => "nothing gets through".into(),
                 None => format!("about {} op/s get through", words::about(x.passed_per_s, 2)),
             };
             return format!(

@@ -409,7 +409,14 @@ fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged, fa
             Finding::new("V04", "no_rate", Level::Invalid, format!("No rate: {why}.")).on(label.clone()),
         );
     } else if total(&w.ok) == 0.0 {
-        let text = if w.attempts() == 0.0 {
+        let held = facts.held_back.filter(|h| *h >= validity::MOSTLY_HELD);
+        let text = if let Some(held) = held.filter(|_| w.attempts() == 0.0) {
+            format!(
+                "No op ended in the measured window: the storage had refused attempts, and for {} of its time the load held back, as it \
+                 was asked to (Retry-After). plimsoll limits finds the rate to stay below; --on-throttle record goes on at once.",
+                validity::percent(held)
+            )
+        } else if w.attempts() == 0.0 {
             "No op ended in the measured window. Run longer than one op takes.".to_owned()
         } else {
             format!("None of {:.0} ops succeeded, so there is no throughput.", w.attempts())

@@ -46,8 +46,9 @@ pub const RECOVERED: f64 = 0.9;
 const RECOVERED_OVER_S: f64 = 1.0;
 const RECOVERED_OPS: f64 = 100.0;
 
-/// Without a single success: from this long on (guess).
+/// Without a single success: from this long on (guess). Where nothing failed or was refused either, an op may just take as long.
 const NOTHING_S: f64 = 1.0;
+const SILENCE_S: f64 = 5.0;
 
 /// What was seen, per slice of `dt_s`, from the start of a stage's load to its end.
 #[derive(Debug, Clone, Copy, Default)]
@@ -295,7 +296,9 @@ fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
     let whole = (0, s.ok.len());
     let length_s = whole.1 as f64 * s.dt_s;
     let sum = |x: &[f64]| x.iter().sum::<f64>();
-    if length_s < NOTHING_S || sum(s.failed) > sum(s.throttled) || !asked(s, whole) {
+    let is_silent = sum(s.failed) + sum(s.throttled) == 0.0;
+    let least_s = if is_silent { SILENCE_S } else { NOTHING_S };
+    if length_s < least_s || sum(s.failed) > sum(s.throttled) || !asked(s, whole) {
         return Vec::new();
     }
     claimed(s, &[whole])

@@ -81,29 +81,43 @@ impl Place {
         Err(not_ours(path, "no fleet's keeper made it"))
     }
 
-    /// The same, made where there is nothing, for this user alone.
+    /// The same, made where there is nothing, for this user alone. A keeper that ends meanwhile takes with it what is empty then: its
+    /// directory, and those above it.
     pub fn make(path: &Path, fleet: &str) -> Result<Self, BusError> {
+        for _ in 1..LOOKS {
+            if let Some(place) = Self::try_make(path, fleet)? {
+                return Ok(place);
+            }
+        }
+        Self::try_make(path, fleet)?.ok_or_else(|| failed(path, "cannot be made", &Errno::NOENT.into()))
+    }
+
+    /// `None`: what it was made in, or itself, was removed meanwhile.
+    fn try_make(path: &Path, fleet: &str) -> Result<Option<Self>, BusError> {
+        use std::io::ErrorKind;
         use std::os::unix::fs::DirBuilderExt as _;
         let mut builder = std::fs::DirBuilder::new();
         builder.mode(0o700);
         let failed = |e: std::io::Error| failed(path, "cannot be made", &e);
         if let Some(above) = path.parent() {
-            builder.recursive(true).create(above).map_err(failed)?;
+            match builder.recursive(true).create(above) {
+                Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+                made => made.map_err(failed)?,
+            }
         }
         match builder.recursive(false).create(path) {
             Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                let gone = || failed(std::io::Error::from(Errno::NOENT));
-                return Self::open(path, fleet)?.ok_or_else(gone);
-            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Self::open(path, fleet),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(failed(e)),
         }
-        let place = Self::handle(path)?.ok_or_else(|| failed(Errno::NOENT.into()))?.private()?;
+        let Some(place) = Self::handle(path)? else { return Ok(None) };
+        let place = place.private()?;
         let id = random::<16>()?.map(|b| format!("{b:02x}")).concat();
         let mark = Mark { format: FORMAT.into(), fleet: fleet.into(), inode: place.inode, id };
         // Plain texts and a number: nothing in them can fail.
         place.write(MARK, &serde_json::to_string(&mark).expect("a mark is plain data"))?;
-        Ok(place)
+        Ok(Some(place))
     }
 
     fn handle(path: &Path) -> Result<Option<Self>, BusError> {
@@ -295,6 +309,27 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("fleets/demo");
         (base, path)
+    }
+
+    /// A keeper that ended removed the empty directories between the two steps of the next one: `cannot be made: No such file`.
+    #[test]
+    fn what_is_removed_above_meanwhile_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let above = dir.path().join("plimsoll").join("fleets");
+        let path = above.join("demo");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let _ = fs::remove_dir(&above);
+                    let _ = fs::remove_dir(above.parent().unwrap());
+                    std::thread::sleep(Duration::from_micros(500));
+                }
+            });
+            let all = (0..300).try_for_each(|_| Place::make(&path, "demo")?.remove());
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            all.unwrap();
+        });
     }
 
     #[test]

@@ -109,14 +109,14 @@ impl Knee {
 pub struct Binding {
     /// `get`, ...; `total`: all kinds of a mix.
     pub op: String,
-    /// `ops`, `bytes`, `both`, `in_flight`, `latency` or `client`.
+    /// `ops`, `bytes`, `both`, `in_flight`, `share` (of the requests, at any rate), `latency` or `client`.
     pub binding: String,
 }
 
 impl Binding {
     /// Refused for any other word: the rates do not say it then.
     pub fn new(op: &str, binding: &str) -> Result<Self, Refusal> {
-        if !["ops", "bytes", "both", "in_flight", "latency", "client"].contains(&binding) {
+        if !["ops", "bytes", "both", "in_flight", "share", "latency", "client"].contains(&binding) {
             return Refusal::new(
                 "no limit was proved, and the rates are not known well enough to exclude one",
             );

@@ -38,7 +38,8 @@ fn nothing_but_outages(s: &RunSummary, a: &Analysis) -> bool {
 
 /// Whether the limiter's refusals are said, op by op.
 pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
-    if nothing_but_outages(s, a) {
+    // A share that is refused of however few is no rate limiter's, and is told with what binds.
+    if nothing_but_outages(s, a) || s.limits.iter().any(|l| l.binding == "share") {
         return;
     }
     let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();

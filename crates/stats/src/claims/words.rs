@@ -246,6 +246,7 @@ fn binding(b: &str) -> String {
         "bytes" => "The limit is on bytes.",
         "both" => "There are limits on operations and on bytes.",
         "in_flight" => "The limit is on requests in flight.",
+        "share" => "The same share of requests is refused at any rate: that is no limit on a rate.",
         "latency" => "Latency and concurrency determined the rate; no limit was reached.",
         _ => "The client limited the rate; the limit of the storage was not reached.",
     }

@@ -4,6 +4,8 @@
 //! does with so many, which wanders as storage does. Where much is refused and no rate is held, fewer are put in flight, until
 //! nothing is refused. A limit on requests at once lies at the same number for small and for large ops, though their rates
 //! differ in ops and in bytes; a limit on a rate does not.
+//!
+//! Where the same share is refused however few are sent, it is neither: a broken server of several, or an error that looks like a limit.
 
 use super::ladder::{Look, look};
 use super::{DrainKind, Probe, ProbeAction, Resource, State, cause};
@@ -21,6 +23,15 @@ pub struct AtOnce {
     pub sure: bool,
 }
 
+/// The same share of attempts is refused at rates far apart: no limit on a rate, nor on requests at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SameShare {
+    /// Of the attempts.
+    pub share: f64,
+    /// Attempts per second of the least and of the greatest load of which it was refused.
+    pub attempts_per_s: [f64; 2],
+}
+
 /// Seconds of a step: as a rung of the ladder.
 const STEP_S: f64 = 2.0;
 /// With what ends after it is told to, a step takes so long (guess).
@@ -34,6 +45,14 @@ const APART: f64 = 0.1;
 /// Less of the rate that passes beside refusals is less than what is allowed: the number says nothing then (guess).
 const AS_MUCH: f64 = 0.95;
 
+/// Loads that are so many times apart tell a share that is always refused from the excess over a rate (of which the lesser one has
+/// none), and are as many steps at the least. (A choice: three halvings.)
+const TIMES_APART: f64 = 4.0;
+const STEPS_APART: usize = 2;
+/// Shares that differ by less are the same: by this part of them, or by so many standard errors.
+const SAME_SHARE: f64 = 0.25;
+const ERRORS_APART: f64 = 3.0;
+
 /// The search for the number.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
@@ -45,6 +64,8 @@ pub(super) struct Search {
     /// Ops per second that passed beside refusals.
     beside_per_s: f64,
     now: Option<Look>,
+    /// Of the full load, and of each step that was refused: share, and attempts per second.
+    shares: Vec<(f64, f64)>,
 }
 
 impl Search {
@@ -58,6 +79,26 @@ impl Search {
         let (passes, per_s) = self.low?;
         let as_much = per_s >= AS_MUCH * self.beside_per_s;
         as_much.then_some(AtOnce { passes, refused: self.high, sure: false })
+    }
+
+    /// Whether however few were sent as large a part of them was refused: of one at a time, too.
+    fn same_share(&self) -> Option<SameShare> {
+        if self.low.is_some() || self.shares.len() <= STEPS_APART {
+            return None;
+        }
+        let attempts = || self.shares.iter().map(|(_, per_s)| *per_s);
+        let (least, most) = (attempts().fold(f64::INFINITY, f64::min), attempts().fold(0.0, f64::max));
+        let n = |per_s: f64| (per_s * STEP_S).max(1.0);
+        let share =
+            self.shares.iter().map(|(s, per_s)| s * n(*per_s)).sum::<f64>() / attempts().map(n).sum::<f64>();
+        let alike = |(s, per_s): &(f64, f64)| {
+            let error = (share * (1.0 - share) / n(*per_s)).sqrt();
+            (s - share).abs() <= (SAME_SHARE * share).max(ERRORS_APART * error)
+        };
+        // All of it refused is a ban, or a server that is down: no share.
+        let is_part = share < 1.0 - SAME_SHARE && least > 0.0 && most >= TIMES_APART * least;
+        (is_part && self.shares.iter().all(alike))
+            .then_some(SameShare { share, attempts_per_s: [least, most] })
     }
 }
 
@@ -79,11 +120,13 @@ impl Probe {
         let beside_per_s = math::mean(&small.x[small.x.len() / 3..]);
         let high = small.concurrency;
         self.questions.at_once_asked = true;
-        let refused = small.steadiness.is_some_and(|s| s.refused >= cause::REFUSED);
-        if !refused || beside_per_s <= 0.0 {
+        let share = small.steadiness.map_or(0.0, |s| s.refused);
+        if share < cause::REFUSED || beside_per_s <= 0.0 {
             return None;
         }
-        let s = Search { of: Resource::Ops, concurrency: high, low: None, high, beside_per_s, now: None };
+        let shares = vec![(share, beside_per_s / (1.0 - share).max(f64::MIN_POSITIVE))];
+        let s =
+            Search { of: Resource::Ops, concurrency: high, low: None, high, beside_per_s, now: None, shares };
         let concurrency = s.next()?;
         Some(self.at_once(Search { concurrency, ..s }))
     }
@@ -119,7 +162,10 @@ impl Probe {
             return self.at_once_of_large(&s, now.rate, refused);
         }
         match refused {
-            true => s.high = s.concurrency,
+            true => {
+                s.high = s.concurrency;
+                s.shares.push((now.refused, now.rate / (1.0 - now.refused).max(f64::MIN_POSITIVE)));
+            }
             false => s.low = Some((s.concurrency, now.rate)),
         }
         let fits = self.left_s() >= WHOLE_S;
@@ -128,6 +174,10 @@ impl Probe {
             // Large ops with so many.
             (None, Some((passes, _))) if fits && self.options.moves_bytes => {
                 self.at_once(Search { of: Resource::Bytes, concurrency: passes, ..s })
+            }
+            (None, None) if s.same_share().is_some() => {
+                self.questions.answers.same_share = s.same_share();
+                self.finish()
             }
             _ => self.at_once_is(s.unsure()),
         }

@@ -25,7 +25,7 @@ pub mod shared;
 mod summary;
 mod track;
 
-pub use at_once::AtOnce;
+pub use at_once::{AtOnce, SameShare};
 pub use cause::{Cause, Steadiness};
 pub use drain::{DrainEvidence, DrainKind};
 pub use hold::HeldBack;

@@ -234,6 +234,12 @@ impl ProbeOutcome {
         if let Some(at_once) = answers.at_once {
             out.no_rate(at_once);
         }
+        if answers.same_share.is_some() {
+            for f in [&mut out.ops, &mut out.bytes] {
+                f.no_bucket();
+                f.sustained = None;
+            }
+        }
         out
     }
 
@@ -275,8 +281,8 @@ impl ProbeOutcome {
 
     /// What says that this resource has a limiter: where one cap was seen under both loads, what either shows of it counts.
     pub fn cause_of(&self, r: Resource) -> Cause {
-        // Refusals are of how many there are at once.
-        if self.answers.at_once.is_some() {
+        // Refusals are of how many there are at once, or of any.
+        if self.answers.at_once.is_some() || self.answers.same_share.is_some() {
             return Cause::None;
         }
         let found = match r {

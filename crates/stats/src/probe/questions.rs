@@ -7,7 +7,9 @@ use super::bisect::Bisection;
 use super::cause;
 use super::drain::Plateau;
 use super::hold::{self, HeldBack, HoldSearch};
-use super::{AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, State};
+use super::{
+    AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare, State,
+};
 use crate::math;
 use crate::simulate::RatesSeen;
 
@@ -57,6 +59,8 @@ pub struct Answers {
     pub cost: Option<Cost>,
     /// What is refused is how many requests there are at once.
     pub at_once: Option<AtOnce>,
+    /// The same share is refused of however few.
+    pub same_share: Option<SameShare>,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -27,6 +27,7 @@ impl ProbeOutcome {
         // A cap that was seen under the other's load only is not known.
         let bucket = |f: &Found, hidden_by: Resource| {
             let seen = self.answers.at_once.is_some()
+                || self.answers.same_share.is_some()
                 || f.sustained.is_some() && self.seen_twice() != Some(hidden_by);
             seen.then(|| f.bucket(self.is_proved(f.resource)))
         };
@@ -47,6 +48,7 @@ impl ProbeOutcome {
     pub fn binding(&self) -> &'static str {
         match (self.is_limited(Resource::Ops), self.is_limited(Resource::Bytes)) {
             _ if self.answers.at_once.is_some_and(|a| a.sure) => "in_flight",
+            _ if self.answers.same_share.is_some() => "share",
             (true, true) => "both",
             (true, false) => "ops",
             (false, true) => "bytes",
@@ -98,6 +100,7 @@ impl ProbeOutcome {
     pub fn findings(&self) -> Vec<Finding> {
         let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
         out.extend(self.at_once());
+        out.extend(self.same_share());
         out.extend(self.penalty());
         out.extend(self.held_back());
         out.extend(self.cost());
@@ -212,6 +215,17 @@ impl ProbeOutcome {
             Finding::new("F66", "limit_at_once", Level::Info, text)
                 .measured(f64::from(a.passes), f64::from(a.refused)),
         )
+    }
+
+    fn same_share(&self) -> Option<Finding> {
+        let s = self.answers.same_share?;
+        let [least, most] = s.attempts_per_s.map(|x| words::about(x, 2));
+        let text = format!(
+            "About {} of the attempts are refused at any rate, of {least}/s as of {most}/s: that is no limit on a rate, nor on requests \
+             in flight. One of several servers may refuse all that it is sent: look at their logs.",
+            share(s.share)
+        );
+        Some(Finding::new("F69", "refused_at_any_rate", Level::Info, text).measured(s.share, 0.0))
     }
 
     fn penalty(&self) -> Option<Finding> {

@@ -104,6 +104,8 @@ pub struct Events {
     pub sliding: Option<Sliding>,
     /// More requests than this at once are refused, whatever their rate (nginx's `limit_conn`).
     pub most_at_once: Option<usize>,
+    /// Share of requests that are refused by chance, whatever their rate: one server of several is out of order.
+    pub broken: f64,
     /// Requests that were admitted and have not ended.
     active: usize,
     nodes: Vec<Vec<(Bucket, f64)>>,
@@ -140,6 +142,7 @@ impl Events {
             fixed_window: None,
             sliding: None,
             most_at_once: None,
+            broken: 0.0,
             active: 0,
             nodes: vec![buckets.iter().map(share).collect(); n],
             rng: Rng::new(seed),
@@ -165,6 +168,9 @@ impl Events {
     /// When the op may start; `None`: refused.
     fn admit(&mut self, t: f64, size: f64) -> Option<f64> {
         if self.most_at_once.is_some_and(|n| self.active >= n) {
+            return None;
+        }
+        if self.broken > 0.0 && self.rng.uniform() < self.broken {
             return None;
         }
         if let Some((w, quota)) = self.fixed_window {
