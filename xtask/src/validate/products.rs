@@ -119,10 +119,11 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
         let cases = s.each(60 + i as u64, each, |seed| {
             let (mut system, truth) = product(i, seed);
             let mut phases: Vec<(String, f64)> = Vec::new();
-            let seen = drive::probe_watched(&mut system, options(), &mut |phase, s| match phases.last_mut() {
-                Some(last) if last.0 == phase => last.1 += s,
-                _ => phases.push((phase.to_owned(), s)),
-            });
+            let seen =
+                drive::probe_watched(&mut system, options(), &mut |phase, s| match phases.last_mut() {
+                    Some(last) if last.0 == phase => last.1 += s,
+                    _ => phases.push((phase.to_owned(), s)),
+                });
             ProductCase { seed, truth, score: score((i, seed), &truth, &seen), seen, phases }
         });
         explain(&cases);
