@@ -33,6 +33,8 @@ struct ProductCase {
     truth: ProductTruth,
     seen: ProbeOutcome,
     score: ProductScore,
+    /// Phases, in order, with their seconds.
+    phases: Vec<(String, f64)>,
 }
 
 /// As `limits object` probes.
@@ -116,8 +118,13 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
     for (i, (name, _)) in PRODUCTS.iter().enumerate() {
         let cases = s.each(60 + i as u64, each, |seed| {
             let (mut system, truth) = product(i, seed);
-            let seen = drive::probe(&mut system, options());
-            ProductCase { seed, truth, score: score((i, seed), &truth, &seen), seen }
+            let mut phases: Vec<(String, f64)> = Vec::new();
+            let seen =
+                drive::probe_watched(&mut system, options(), &mut |phase, s| match phases.last_mut() {
+                    Some(last) if last.0 == phase => last.1 += s,
+                    _ => phases.push((phase.to_owned(), s)),
+                });
+            ProductCase { seed, truth, score: score((i, seed), &truth, &seen), seen, phases }
         });
         explain(&cases);
         out.push(row(name, &cases));
@@ -189,6 +196,9 @@ fn explain(cases: &[ProductCase]) {
     if std::env::var_os("VALIDATE_EXPLAIN").is_none() {
         return;
     }
+    for (phase, s) in mean_phases(cases) {
+        eprintln!("{:>6.1} s {phase} ({})", s, cases[0].truth.name);
+    }
     for c in cases.iter().filter(|c| c.score != ProductScore::Right) {
         eprintln!(
             "{} {} {:?}: holds {:?}, in service {:?}; known {:?}, cause {:?}, refused {:.3}, at once {:?}, held back {:?}, {:.0} s",
@@ -204,6 +214,8 @@ fn explain(cases: &[ProductCase]) {
             c.seen.answers.held_back,
             c.seen.elapsed_s
         );
+        let phases: Vec<String> = c.phases.iter().map(|(p, s)| format!("{s:.0} s {p}")).collect();
+        eprintln!("    {}", phases.join("; "));
         for (what, text) in c.seen.evidence() {
             eprintln!("    {what}: {text}");
         }
@@ -211,4 +223,19 @@ fn explain(cases: &[ProductCase]) {
             eprintln!("    {} {}", f.code, f.text);
         }
     }
+}
+
+/// Where the time of a case goes, on average: phases without their figures, the longest first.
+fn mean_phases(cases: &[ProductCase]) -> Vec<(String, f64)> {
+    let mut sums: Vec<(String, f64)> = Vec::new();
+    for (phase, s) in cases.iter().flat_map(|c| &c.phases) {
+        let name = phase.replace(|c: char| c.is_ascii_digit() || c == '.', "");
+        match sums.iter_mut().find(|p| p.0 == name) {
+            Some(p) => p.1 += s,
+            None => sums.push((name, *s)),
+        }
+    }
+    sums.iter_mut().for_each(|p| p.1 /= cases.len() as f64);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sums
 }

@@ -129,6 +129,11 @@ impl Steadiness {
         exactly || loosely
     }
 
+    /// What it strays by does not grow at all with the time that it has.
+    pub(super) fn comes_back(&self) -> bool {
+        self.growth <= LOOSE_GROWTH
+    }
+
     /// Half width of the mean rate, relative: the line's ends are off by no more than the wander.
     pub fn relative_half_width(&self) -> f64 {
         if self.seconds > 0.0 { self.wander_s / self.seconds } else { f64::INFINITY }

@@ -10,6 +10,7 @@
 
 mod at_once;
 mod bisect;
+mod capacity;
 mod cause;
 mod drain;
 mod hold;

@@ -2,6 +2,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::capacity::is_cache;
 use super::cause::seconds_to_tell;
 use super::hold::HeldBack;
 use super::outcome::{Capacity, Found, Open};
@@ -23,6 +24,13 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
     // Where cycles of its own did not bear a short burst out, it is no question any more.
     let once = t.micro.is_none() && f.drains.iter().any(|d| d.kind == DrainKind::Micro);
     out.extend(match f.capacity {
+        Capacity::NoneSeen if is_cache(t) => open(
+            format!(
+                "a burst of {unit} came back after rest, and the rate after it varies as a storage's own speed does: a cache \
+                 that fills, or a bucket before a busy machine; which of the two was not determined"
+            ),
+            None,
+        ),
         Capacity::NoneSeen if once => open(
             format!(
                 "a short burst of {unit} was seen once, and there was no time to check whether it comes back: about \

@@ -2,7 +2,7 @@
 
 use plimsoll_model::Estimate;
 
-use super::cause;
+use super::capacity::capacity;
 use super::ladder::GROWTH;
 use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
@@ -20,6 +20,9 @@ const NEAR: f64 = 0.08;
 /// A rate that is known no better than this (half width over value) is none: what is shown then are bounds (guess; as wide as
 /// SNIA lets the rounds of a steady window differ).
 const WIDEST: f64 = 0.20;
+
+/// A plateau of less than this share of the longest one has to come back to its line all the more to tell that the rate is held.
+pub(super) const BRIEF: f64 = 0.5;
 
 /// Least relative half width of a burst's rate: load comes up and slices have edges at every drain alike, which repeats do not
 /// show (validated: simulated bursts).
@@ -118,13 +121,18 @@ impl Found {
         if self.is_bucket() {
             return Cause::Bucket;
         }
+        let longest_s =
+            self.drains.iter().filter_map(|d| d.steadiness).map(|s| s.seconds).fold(0.0, f64::max);
         let of = |d: &DrainEvidence| {
             let cause = match d.window {
                 Some(_) => Cause::Held,
                 None => d.steadiness.map_or(Cause::None, |s| s.cause()),
             };
+            // What a short look takes for held, a longer one shows to wander: by chance some seconds are even.
+            let brief = d.window.is_none()
+                && d.steadiness.is_some_and(|s| s.seconds < BRIEF * longest_s && !s.comes_back());
             // As even as latency is, and as high as more in flight make it.
-            if cause == Cause::Held && self.latency_sets(d) { Cause::None } else { cause }
+            if cause == Cause::Held && (brief || self.latency_sets(d)) { Cause::None } else { cause }
         };
         self.drains.iter().map(of).min().unwrap_or(Cause::None)
     }
@@ -452,77 +460,6 @@ fn burst(t: &Track) -> Option<Estimate> {
     Some(Estimate::symmetric(value, hw, n))
 }
 
-fn capacity(t: &Track) -> Capacity {
-    if let Some(m) = &t.micro {
-        if !m.is_real(t.rate.unwrap_or(f64::INFINITY)) {
-            return Capacity::NoneSeen;
-        }
-        // Beside the spread of the cycles: the first seconds of a drain are coarse against such a bucket (simulated).
-        let hw = m.half_width().hypot(0.04 * m.capacity);
-        return Capacity::Measured(Estimate::symmetric(m.capacity, hw, m.cycles as f64));
-    }
-    let seen: Vec<&DrainEvidence> = t.drains.iter().filter(|d| d.recovered.is_some()).collect();
-    if seen.iter().all(|d| matches!(d.kind, DrainKind::Flat | DrainKind::Unsteady)) {
-        return Capacity::NoneSeen;
-    }
-    // A short burst that was seen once, at the start, is the storage's own beginning as likely as a bucket.
-    let once = seen.iter().filter(|d| d.kind == DrainKind::Micro).count() == 1;
-    if once && seen.iter().all(|d| d.kind != DrainKind::Cliff) {
-        return Capacity::NoneSeen;
-    }
-    let most = t.most_recovered();
-    if !came_back(t, most) {
-        return Capacity::NoneSeen;
-    }
-    // How full it was before the first drain is not known.
-    let rested = seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.93 * most));
-    let full: Vec<&DrainEvidence> = seen
-        .iter()
-        .filter(|d| d.recovered > Some(0.93 * most) && (d.idle_s.is_some() || !rested))
-        .copied()
-        .collect();
-    if !seen.iter().any(|d| d.is_saturated() && d.recovered > Some(0.9 * most)) {
-        // Of what may be nothing nothing follows.
-        let least = least(t, most);
-        return if least > 0.0 { Capacity::AtLeast(least) } else { Capacity::NoneSeen };
-    }
-    let values: Vec<f64> = full.iter().filter_map(|d| d.recovered).collect();
-    let own = full.iter().map(|d| d.recovered_half_width).fold(f64::INFINITY, f64::min);
-    let n = values.len() as f64;
-    let between =
-        if values.len() >= 2 { student::t95(n - 1.0) * math::stdev(&values, 1) / n.sqrt() } else { own };
-    let e = Estimate::symmetric(math::mean(&values), own.max(between.min(2.0 * own)), n);
-    if e.low > 0.0 { Capacity::Measured(e) } else { Capacity::NoneSeen }
-}
-
-/// Tokens that the bucket surely held. A plateau that other load on the machine kept low makes the excess over it too large: what
-/// counts is the excess over the highest rate that any drain was granted for long, less what one is not sure of.
-fn least(t: &Track, most: f64) -> f64 {
-    let finite = |w: f64| if w.is_finite() { w } else { 0.0 };
-    let seen = || t.drains.iter().filter(|d| d.recovered.is_some());
-    let highest = seen().map(|d| d.rate + finite(d.rate_half_width)).fold(0.0, f64::max);
-    let sure = |d: &DrainEvidence| {
-        let burst_s = d.cliff_s.unwrap_or(0.0);
-        d.recovered.unwrap_or(0.0) - finite(d.recovered_half_width) - (highest - d.rate).max(0.0) * burst_s
-    };
-    seen().map(sure).fold(0.0, f64::max).min(most)
-}
-
-/// A bucket that has rested for long enough has its burst again: where drains after such a rest mostly have none, what was seen
-/// was the storage's own. So it is of one burst that nobody was refused after, where there was no other look, or one that wandered.
-fn came_back(t: &Track, most: f64) -> bool {
-    let bursts = t.drains.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
-    let refused = t.drains.iter().filter_map(|d| d.steadiness).any(|s| s.refused >= cause::REFUSED);
-    let alone = t.drains.len() == 1 || t.drains.iter().any(|d| d.kind == DrainKind::Unsteady);
-    if bursts < 2 && !refused && alone {
-        return false;
-    }
-    let rested: Vec<&DrainEvidence> =
-        t.drains.iter().filter(|d| d.recovered.is_some() && d.would_fill >= Some(0.5 * most)).collect();
-    let with = rested.iter().filter(|d| d.recovered >= Some(0.3 * most)).count();
-    with >= rested.len() - with
-}
-
 fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
     let cap = match capacity {
         Capacity::Measured(e) => e.value,
@@ -532,45 +469,4 @@ fn refill(t: &Track, capacity: Capacity) -> Option<Estimate> {
     let d = t.refill_drain(cap)?;
     let (idle, r) = (d.idle_s?, d.recovered?);
     Some(Estimate::symmetric(r / idle + d.taken_per_s, d.recovered_half_width / idle, 1.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::drain::Before;
-    use super::*;
-
-    fn drain(burst_s: usize, idle_s: Option<f64>) -> DrainEvidence {
-        let x: Vec<f64> = [300.0].repeat(5 * burst_s).into_iter().chain([100.0].repeat(150)).collect();
-        let before = Before { first: idle_s.is_none(), rate: idle_s.map(|_| 100.0), refuted: false };
-        DrainEvidence {
-            idle_s,
-            rest_s: idle_s.unwrap_or(0.0),
-            length_s: x.len() as f64 * 0.2,
-            ..DrainEvidence::of(&x, 0.2, before)
-        }
-    }
-
-    fn seen(drains: &[DrainEvidence]) -> Capacity {
-        let mut t = Track { rate: Some(100.0), drains: drains.to_vec(), ..Track::default() };
-        t.decide(100.0);
-        capacity(&t)
-    }
-
-    #[test]
-    fn a_burst_that_does_not_come_back_is_no_bucket() {
-        let first = drain(6, None);
-        assert_eq!(first.kind, DrainKind::Cliff);
-        // 1,200 tokens, which 15 s of rest bring back.
-        let again = |idle_s| drain(6, Some(idle_s));
-        let none = |idle_s| drain(0, Some(idle_s));
-        assert!(matches!(seen(&[first.clone(), again(15.0)]), Capacity::AtLeast(_) | Capacity::Measured(_)));
-        assert_eq!(seen(&[first.clone(), none(15.0)]), Capacity::NoneSeen);
-        assert_eq!(seen(&[first.clone(), again(15.0), none(15.0), none(20.0)]), Capacity::NoneSeen);
-        // Rests too short to bring back half of it say nothing.
-        assert!(matches!(seen(&[first.clone(), none(5.0), none(5.0)]), Capacity::AtLeast(_)));
-        assert!(matches!(
-            seen(&[first, again(15.0), none(15.0)]),
-            Capacity::AtLeast(_) | Capacity::Measured(_)
-        ));
-    }
 }

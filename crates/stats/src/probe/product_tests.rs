@@ -71,3 +71,27 @@ fn a_burst_seen_once_beside_a_look_that_wandered_is_no_bucket() {
         );
     }
 }
+
+/// A cache that fills has its burst again after each rest; the speed that it falls to is the storage's, and nobody holds that.
+#[test]
+fn a_cache_that_fills_is_no_bucket() {
+    for seed in [1_089_000_016, 1_089_000_024, 1_089_000_036] {
+        let (o, _) = of_product("none: fills", seed, 240.0);
+        assert!(!o.is_limited(Resource::Bytes) && !o.is_limited(Resource::Ops), "{}", said(&o));
+        let bursts = o.bytes.drains.iter().filter(|d| d.kind == DrainKind::Cliff).count();
+        assert!(bursts > 1 && said(&o).contains("a cache that fills"), "{bursts} {}", said(&o));
+    }
+}
+
+/// Ten seconds that are even by chance, after a minute that was not.
+#[test]
+fn a_short_even_look_is_no_limit_beside_a_long_one_that_wanders() {
+    for (name, seed) in [
+        ("none: stalls", 1_088_000_035),
+        ("MinIO requests_max", 1_076_000_001),
+        ("MinIO requests_max", 1_076_000_032),
+    ] {
+        let (o, _) = of_product(name, seed, 240.0);
+        assert!(!o.is_limited(Resource::Ops), "{name}: {}", said(&o));
+    }
+}

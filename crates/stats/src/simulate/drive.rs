@@ -5,10 +5,21 @@ use crate::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutc
 
 /// Probes a simulated system to the end.
 pub fn probe(system: &mut dyn System, options: ProbeOptions) -> ProbeOutcome {
+    probe_watched(system, options, &mut |_, _| ())
+}
+
+/// The same, and `watch` hears after each action which phase it was of, and how many seconds it took.
+pub fn probe_watched(
+    system: &mut dyn System,
+    options: ProbeOptions,
+    watch: &mut dyn FnMut(&str, f64),
+) -> ProbeOutcome {
     let mut probe = Probe::new(options);
     let mut last = ProbeObservation { now_s: system.now_s(), seen: None };
     loop {
-        let seen = match probe.next(&last) {
+        let action = probe.next(&last);
+        let phase = probe.phase();
+        let seen = match action {
             ProbeAction::Done => return probe.outcome(),
             ProbeAction::Stop => {
                 system.quiesce();
@@ -28,6 +39,8 @@ pub fn probe(system: &mut dyn System, options: ProbeOptions) -> ProbeOutcome {
                 }))
             }
         };
-        last = ProbeObservation { now_s: system.now_s(), seen };
+        let now_s = system.now_s();
+        watch(&phase, now_s - last.now_s);
+        last = ProbeObservation { now_s, seen };
     }
 }
