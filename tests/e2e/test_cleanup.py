@@ -319,6 +319,42 @@ def test_a_second_ctrl_c_while_it_cleans_up_ends_that_and_not_the_result(tmp_pat
         assert again.returncode == 0 and server.objects == {}, again.stderr
 
 
+def test_a_listing_of_keys_like_ours_that_does_not_end_is_not_followed(plimsoll):
+    pages = iter(range(10**6))
+
+    def odd(h):
+        # Once the run has put its objects its listing goes on for ever.
+        if h.command != "GET" or "list-type" not in h.query or len(h.s3.objects) < 60:
+            return False
+        page, prefix = next(pages), h.query["prefix"]
+        rows = "".join(f"<Contents><Key>{prefix}1KiB/{page:08x}{n:08x}</Key><Size>1</Size></Contents>" for n in range(1000))
+        token = f"<NextContinuationToken>{page}</NextContinuationToken>"
+        h.say(200, f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}{rows}</ListBucketResult>")
+        return True
+
+    with OddS3(odd) as server:
+        result = plimsoll(*PUT, "--endpoint", server.endpoint, env=KEYS, timeout=60)
+        found = left(result)
+        assert found and "the run sent 60 objects at most" in found[0]["text"], (found, result.err)
+        again = plimsoll("cleanup", "last", env=KEYS, timeout=60)
+        assert again.code == 6 and "the run sent 60 objects at most" in again.err, again
+        server.odd = None
+        assert plimsoll("cleanup", "last", env=KEYS).code == 0 and server.objects == {}
+
+
+def test_a_first_ctrl_c_that_meets_the_cleanup_ends_it_within_seconds(tmp_path):
+    with OddS3(slow(0.5), page=5) as server:
+        run = start(server, tmp_path, *PUT[:6], "--max-ops", "400", "--concurrency", "4", "--warmup", "0s", "--json")
+        while not any("delete" in s[2] for s in server.seen):
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        began = time.time()
+        out, err = run.communicate(timeout=60)
+        assert time.time() - began < 12, err
+        found = [f for f in json.loads(out)["findings"] if f["code"] == "F14"]
+        assert found and "stopped by Ctrl-C" in found[0]["text"], err
+
+
 def test_a_closed_stderr_does_not_end_a_run(tmp_path):
     with OddS3() as server:
         run = start(server, tmp_path, *PUT)

@@ -64,6 +64,23 @@ def test_what_is_no_default_is_refused_with_place_and_remedy(plimsoll, config, t
     assert "geheim" not in told.err + told.out
 
 
+@pytest.mark.parametrize(
+    "text, words, place",
+    [
+        ("", ["--concurrency", "x"], "in the command: invalid value 'x' for '--concurrency"),
+        ("[object.put]\nconcurrency = 'x'\n", [], "object.put.concurrency: invalid value 'x'"),
+        ("", ["--concurency", "8"], "in the command: unexpected argument '--concurency'"),
+    ],
+)
+def test_a_value_that_the_command_refuses_is_not_shown_as_none(plimsoll, config, text, words, place):
+    config.write_text(text)
+    told = plimsoll("config", "show", "object", "put", *words)
+    assert told.code == 2 and place in told.err and "fix:" in told.err and told.out == "", told
+    # What the command lacks besides is no matter.
+    config.write_text("")
+    assert rows(plimsoll("config", "show", "object", "put", check=True).out)["--size"] == "4KiB built-in"
+
+
 def test_servers_that_runs_start_have_no_defaults(plimsoll, config):
     """A run starts `plimsoll target` itself: somebody's taste must not change it, and a broken file must not stop it."""
     config.write_text("[target.s3]\nno-sync = true\n")

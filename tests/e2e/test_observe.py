@@ -138,6 +138,20 @@ def test_sources_that_are_none_do_not_end_a_run(plimsoll, tmp_path):
     assert "the run goes on without it" in r.err
 
 
+def test_a_source_that_takes_connections_and_never_answers_is_told(plimsoll, tmp_path):
+    """Its port is open: nothing is refused, and nothing comes. Told while it runs, and in the short result."""
+    with socket.socket() as quiet:
+        quiet.bind(("127.0.0.1", 0))
+        quiet.listen()
+        name = f"node=http://127.0.0.1:{quiet.getsockname()[1]}"
+        flags = ["--size", "16MiB", "--runtime", "3s", "--warmup", "0s", "--observe", name, "--observe-every", "10s"]
+        r = plimsoll("block", tmp_path / "image", *flags)
+    assert "no answer within 3 s so far; the run goes on without it" in r.err, r.err
+    assert "no answer    node http://127.0.0.1:" in r.out, r.out
+    said = named(plimsoll("report", "last", "--json").summary, "too_few_readings")[0]["text"]
+    assert "No observed source answered" in said and "longer" not in said, said
+
+
 def test_a_source_that_dies_is_a_gap_and_a_token_is_sent_and_not_kept(plimsoll, tmp_path, runs):
     seen = []
 

@@ -95,6 +95,24 @@ def test_a_server_that_waits_for_its_certificate_ends_by_a_signal(background, pi
     assert server.wait(timeout=5) == -signal.SIGTERM
 
 
+def test_a_file_of_defaults_that_is_a_pipe_is_not_waited_for(plimsoll, pipe):
+    for file in (pipe, "/dev/zero"):
+        told = plimsoll("runs", "list", env={"PLIMSOLL_CONFIG": str(file)}, timeout=20)
+        assert told.code == 2 and f"{file} cannot be read: it is no regular file" in told.err and "fix:" in told.err, told
+    assert plimsoll("runs", "list", env={"PLIMSOLL_CONFIG": "/dev/null"}, timeout=20).code == 0
+
+
+def test_a_report_does_not_wait_for_the_reader_of_a_pipe(plimsoll, pipe, tmp_path, runs):
+    plimsoll("block", tmp_path / "f", "--size", "8MiB", "--runtime", "1s", "--quiet")
+    told = plimsoll("report", "last", "-o", pipe, timeout=20)
+    assert told.code == 2 and f"{pipe} cannot be written: it is a named pipe" in told.err and "fix:" in told.err, told
+    # What a shell gives is a pipe as well, with a reader.
+    for line in ("report last -o /dev/stdout | cat", "report last -o >(cat) | cat"):
+        done = subprocess.run(["bash", "-c", f"{BIN} {line}; wait"], env=os.environ | {"PLIMSOLL_RUNS": str(runs)},
+                              capture_output=True, text=True, timeout=20)
+        assert "</html>" in done.stdout, (line, done)
+
+
 def test_a_pipe_with_a_writer_is_read(plimsoll, pipe, embedded):
     b = new_bucket(embedded)
     writer = threading.Thread(target=lambda: pipe.write_text("[default]\nregion = eu-test-1\n"))

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -126,7 +126,8 @@ pub fn read_plim<T>(
 where
     T: FnMut(&str, &mut dyn Read) -> io::Result<()>,
 {
-    let mut zstd = zstd::Decoder::new(from).map_err(|e| no_plim(&e))?;
+    // One frame: what another holds would be taken for more of the tar.
+    let mut zstd = zstd::Decoder::new(from).map_err(|e| no_plim(&e))?.single_frame();
     zstd.window_log_max(WINDOW_LOG).map_err(|e| no_plim(&e))?;
     let left = Rc::new(Cell::new(MOST_MANIFEST_BYTES + ENTRY_BYTES));
     let mut tar = Archive::new(Bounded { from: zstd, left: left.clone() });
@@ -175,9 +176,26 @@ where
             return Err(PlimError::bad(format!("{inside} is not what was packed: its hash is another")));
         }
     }
-    match missing.keys().next() {
-        Some(name) => Err(PlimError::bad(format!("it ends before {name}"))),
-        None => Ok(manifest),
+    if let Some(name) = missing.keys().next() {
+        return Err(PlimError::bad(format!("it ends before {name}")));
+    }
+    nothing_behind(tar.into_inner())?;
+    Ok(manifest)
+}
+
+/// A tar ends with zeros, and the file with the tar: a second run, or anything else that was put behind, is none of the run that is named. The
+/// frame is read to its end, so that one that was cut off there is told, too.
+fn nothing_behind<R: Read>(mut tar: Bounded<zstd::Decoder<'_, BufReader<R>>>) -> Result<(), PlimError> {
+    let more = || PlimError::bad("something stands behind the run in it");
+    let mut rest = Vec::new();
+    // Bounded by what the manifest announced, and a few entries.
+    tar.read_to_end(&mut rest).map_err(|e| broken(&e))?;
+    if rest.iter().any(|b| *b != 0) {
+        return Err(more());
+    }
+    match tar.from.finish().read(&mut [0]).map_err(|e| broken(&e))? {
+        0 => Ok(()),
+        _ => Err(more()),
     }
 }
 

@@ -118,6 +118,32 @@ fn a_run_comes_out_as_it_went_in() {
 }
 
 #[test]
+fn nothing_stands_behind_the_run() {
+    let home = tempfile::tempdir().unwrap();
+    let sound = packed(&run_in(home.path()));
+    let tar = zstd::decode_all(&sound[..]).unwrap();
+    let compressed = |tar: &[u8]| zstd::encode_all(tar, 1).unwrap();
+    let behind: [(&str, Vec<u8>); 5] = [
+        ("the run again", [&sound[..], &sound[..]].concat()),
+        ("bytes", [&sound[..], &[7; 700]].concat()),
+        ("a frame that decoders skip", [&sound[..], &[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2]].concat()),
+        ("a tar", compressed(&[&tar[..], &tar[..]].concat())),
+        ("bytes behind the tar", compressed(&[&tar[..], &[1; 512]].concat())),
+    ];
+    for (what, bytes) in behind {
+        let told = refused(&bytes);
+        assert!(
+            told.contains("behind the run") || told.contains("holds more than it says"),
+            "{what}: {told}"
+        );
+    }
+    refused(&sound[..sound.len() - 1]);
+    // Other programs pad a tar to 10 KiB.
+    let (_dir, file, root) = place(&compressed(&[&tar[..], &[0; 9216]].concat()));
+    unpack(&file, &root, &|| false).unwrap();
+}
+
+#[test]
 fn what_is_there_is_never_overwritten() {
     let home = tempfile::tempdir().unwrap();
     let run = run_in(home.path());

@@ -44,7 +44,7 @@ pub fn judge_stage(
     findings.extend(judge_reads(data, stage));
     name_the_cell(stage, lines, &mut findings);
     let findings = losses_by_line(data, stage, lines, findings);
-    (findings, judged.facts)
+    (lateness_by_line(stage, lines, findings), judged.facts)
 }
 
 /// What a stage measured.
@@ -65,9 +65,27 @@ fn losses_by_line(
     if data.stages.len() < 2 || mine.is_empty() {
         return findings;
     }
-    let (losses, mut rest): (Vec<Finding>, Vec<Finding>) =
-        findings.into_iter().partition(|f| f.name == AGENT_LOST && f.workload.is_none());
-    rest.extend(losses.iter().flat_map(|f| mine.iter().map(|l| f.clone().on(l.label()))));
+    on_each(&mine, findings, |f| f.name == AGENT_LOST)
+}
+
+/// Only what is sent at times of its own can be late: closed loops, beside it or in another stage, stand.
+fn lateness_by_line(stage: &StageData, lines: &[Line<'_>], findings: Vec<Finding>) -> Vec<Finding> {
+    let is_paced = |l: &&Line<'_>| {
+        l.parts.iter().any(|p| p.stage.index == stage.index && p.offered_per_s(l.kind).is_some())
+    };
+    let paced: Vec<&Line<'_>> = lines_of(stage, lines).into_iter().filter(is_paced).collect();
+    let all = lines.iter().filter(|l| !l.together && l.is_load()).count();
+    if paced.is_empty() || paced.len() == all {
+        return findings;
+    }
+    on_each(&paced, findings, |f| f.code == "V06")
+}
+
+/// What was said of no line is said of each of these.
+fn on_each(lines: &[&Line<'_>], findings: Vec<Finding>, is_one: fn(&Finding) -> bool) -> Vec<Finding> {
+    let (told, mut rest): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|f| f.workload.is_none() && is_one(f));
+    rest.extend(told.iter().flat_map(|f| lines.iter().map(|l| f.clone().on(l.label()))));
     rest
 }
 
@@ -177,14 +195,14 @@ fn client_seen(
     let dt_s = data.step_ns as f64 / 1e9;
     let r = agents::resources_of(data, totals, part.agent, &part.client);
     let ceiling = ceiling_share(&part.agent.host.machine.ceiling, part, totals.window.seconds(data.grid_ns));
-    let of_loads = |f: fn(&Done) -> u64| {
-        part.done.iter().filter(|d| agents::is_load(stage, d.id)).map(f).fold(0, u64::saturating_add) as f64
-    };
+    let loads = || part.done.iter().filter(|d| agents::is_load(stage, d.id));
+    // Of a closed loop no op can be late.
+    let is_open = |d: &&Done| stage.spec.workloads[usize::from(d.id.workload)].pacing != Pacing::Closed;
     let mut client = ClientSeen {
         agent: part.agent.host.agent.clone(),
         workers: f64::from(part.workers),
-        started: of_loads(|d| d.counts.started),
-        ok: of_loads(|d| d.counts.ok()),
+        started: loads().filter(is_open).map(|d| d.counts.started).fold(0, u64::saturating_add) as f64,
+        ok: loads().map(|d| d.counts.ok()).fold(0, u64::saturating_add) as f64,
         share_of_work: share_of_work(stage, part),
         lost: part.name.and_then(|_| lost(data, stage, totals, part)),
         start: part.name.filter(|_| !virtual_time).and_then(|_| start(stage, part)),

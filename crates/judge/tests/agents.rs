@@ -6,14 +6,14 @@ use std::path::Path;
 
 use plimsoll_judge::{judge, windows_of};
 use plimsoll_model::interval::{ClientCounts, SeriesShape};
-use plimsoll_model::plan::AgentLoss;
+use plimsoll_model::plan::{AgentLoss, Pacing, Stage};
 use plimsoll_model::sample::Role;
 use plimsoll_model::{
     AgentClock, AgentHost, Analysis, Environment, Finding, HostFacts, Interval, Level, OpKind, Outcome, Plan,
     RunSummary, Sample, Series, SeriesId,
 };
 use plimsoll_store::mark::{LoadTimes, StageReport};
-use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, rundir::ENV_FORMAT};
+use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, StreamWriter, rundir::ENV_FORMAT};
 
 const GRID_NS: u64 = 100_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -64,6 +64,8 @@ struct Script {
     stopped: (u64, u64),
     /// It begins and ends so much later than it was told.
     late_ns: u64,
+    /// Ops of a slice that it sends late, where they have times of their own.
+    late_ops: u64,
 }
 
 fn script(n: u64) -> Script {
@@ -80,6 +82,7 @@ fn script(n: u64) -> Script {
         workers: WORKERS,
         stopped: (0, 0),
         late_ns: 0,
+        late_ops: 0,
     }
 }
 
@@ -108,8 +111,16 @@ impl Script {
 
     fn intervals(&self, run: &RunDir) {
         let mut w = run.create_intervals(&self.name, self.grid_ns).unwrap();
-        let spec = Box::new(Plan::from_toml(PLAN).unwrap().stages.remove(0));
-        let (stage, at_ns) = (0, 0);
+        for (number, spec) in (0..).zip(run.plan().unwrap().stages) {
+            self.stage(&mut w, number, spec);
+        }
+        w.finish().unwrap();
+    }
+
+    fn stage(&self, w: &mut StreamWriter, stage: u32, spec: Stage) {
+        let from = u64::from(stage) * SLICES;
+        let is_paced = spec.workloads[0].pacing != Pacing::Closed;
+        let (spec, at_ns) = (Box::new(spec), from * self.grid_ns);
         let start = Mark::StageStart {
             stage,
             at_ns,
@@ -125,23 +136,24 @@ impl Script {
         slice.series.push(Series::new(id, SeriesShape::default()));
         for i in (0..self.slices).filter(|i| !self.is_stopped(*i)) {
             if i == WARM {
-                w.mark(&Mark::WarmupEnd { stage, at_ns: WARM * self.grid_ns }).unwrap();
+                w.mark(&Mark::WarmupEnd { stage, at_ns: (from + WARM) * self.grid_ns }).unwrap();
             }
-            slice.reset(i);
+            slice.reset(from + i);
             // A worker that stood still hands over one slice for all of the time.
             let lasted = if self.is_stopped(i + 1) { 1 + self.stopped.1 - self.stopped.0 } else { 1 };
             self.fill(&mut slice, i, lasted);
+            slice.client.late_ops = if is_paced { self.late_ops } else { 0 };
             w.interval(stage, &slice).unwrap();
         }
         if self.slices == SLICES {
-            let at_ns = SLICES * self.grid_ns;
+            let at_ns = (from + SLICES) * self.grid_ns;
             w.mark(&Mark::StopRequested { stage, at_ns, reason: "duration".into() }).unwrap();
-            let times = LoadTimes { began_ns: self.late_ns, finished_ns: at_ns + self.late_ns };
+            let began_ns = from * self.grid_ns + self.late_ns;
+            let times = LoadTimes { began_ns, finished_ns: at_ns + self.late_ns };
             let report = Box::new(StageReport { times: Some(times), ..StageReport::default() });
             w.mark(&Mark::StageReport { stage, at_ns, report }).unwrap();
             w.mark(&Mark::StageEnd { stage, at_ns }).unwrap();
         }
-        w.finish().unwrap();
     }
 
     fn fill(&self, slice: &mut Interval, i: u64, lasted: u64) {
@@ -197,8 +209,12 @@ impl Script {
 
 /// A run with a table of `listed`, of which `there` left something.
 fn write(dir: &Path, listed: &[Script], there: &[Script]) -> RunDir {
+    write_plan(dir, PLAN, listed, there)
+}
+
+fn write_plan(dir: &Path, plan: &str, listed: &[Script], there: &[Script]) -> RunDir {
     let run = RunDir::create(dir).unwrap();
-    run.write_plan(&Plan::from_toml(PLAN).unwrap()).unwrap();
+    run.write_plan(&Plan::from_toml(plan).unwrap()).unwrap();
     let agents = listed.iter().enumerate().map(|(i, a)| a.host_entry(i as u32)).collect();
     let environment = Environment { machine: there[0].host_entry(0).machine, agents, ..Default::default() };
     let env = EnvFile {
@@ -535,4 +551,23 @@ fn a_run_of_one_agent_is_judged_as_it_always_was() {
     assert_eq!(analysis.bottlenecks[0].candidate, "client processor (worker threads)");
     let json = serde_json::to_string(&(&without, &analysis)).unwrap();
     assert!(!json.contains("\"agent"), "{json}");
+}
+
+/// As of a job file with a job that keeps ops in flight, and after it one with a rate: only that one can send late.
+#[test]
+fn ops_that_are_sent_late_void_the_paced_job_alone() {
+    let stage = PLAN.split_once("[[stage]]").unwrap().1;
+    let paced = stage.replace("\"get\"", "\"paced\"");
+    let plan = format!("{PLAN}\n[[stage]]{paced}pacing = {{ constant = \"1000/s\" }}\n");
+    for agents in [1, 2] {
+        let mut there = fleet(agents);
+        // 3 % of the paced job's, and less than 1.6 % of all.
+        there[0].late_ops = 3;
+        let dir = tempfile::tempdir().unwrap();
+        let (s, _) = judged(&write_plan(dir.path(), &plan, &there, &there));
+        let late: Vec<_> = s.findings.iter().filter(|f| f.code == "V06").collect();
+        assert!(late.len() == 1 && late[0].workload.as_deref() == Some("paced/get"), "{:?}", s.findings);
+        let valid: Vec<_> = s.workloads.iter().map(|w| (w.label(), w.valid)).collect();
+        assert_eq!(valid, [("get".to_owned(), true), ("paced/get".to_owned(), false)]);
+    }
 }

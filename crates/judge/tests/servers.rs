@@ -64,6 +64,8 @@ struct Truth {
     rss_bytes: f64,
     /// Seconds that its counters are old at the most.
     resolution_s: u64,
+    /// Nobody answers.
+    silent: bool,
 }
 
 const REST: Truth = Truth {
@@ -77,11 +79,16 @@ const REST: Truth = Truth {
     cpu_s_per_gib: 2.0,
     rss_bytes: 3e8,
     resolution_s: 0,
+    silent: false,
 };
 
 impl Truth {
     /// All that was counted until then, of one node. All nodes do the same.
     fn scrape(&self, at_s: f64) -> Scrape {
+        if self.silent {
+            let gap = Some("no answer within 4 s".to_owned());
+            return Scrape { at_ns: (at_s * 1e9) as u64, gap, ..Scrape::default() };
+        }
         let r = |quantity, label: &str, value| ServerReading { quantity, label: label.into(), value };
         let (gets, puts) = (GETS as f64 * 10.0, PUTS as f64 * 10.0);
         let each = at_s / NODES as f64;
@@ -234,6 +241,13 @@ fn a_cluster_at_rest_is_told_as_one() {
     near(w.drives_wrote_per_s.unwrap(), 100.0 * MIB * 4.0 / 3.0);
     assert!(servers(&s).background.is_empty());
     assert!(servers(&s).not_observed.iter().any(|n| n.contains("processors")), "no exporter tells of them");
+}
+
+#[test]
+fn where_nobody_answers_more_time_is_no_remedy() {
+    let s = Truth { silent: true, ..REST }.judged();
+    let text = &found(&s, "F78").unwrap().text;
+    assert!(text.contains("No observed source answered") && !text.contains("longer"), "{text}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use clap::{Command, CommandFactory, Parser};
 
-use crate::cli::Cli;
+use crate::args::ArgsContext;
+use crate::cli::{self, Cli};
 
 /// The help of every command, by its whole name; `examples` is its own, or that of the group it is in.
 fn walk(command: &Command, name: &str, inherited: &str, told: &mut Vec<(String, String)>) {
@@ -70,8 +71,29 @@ fn words(line: &str) -> Vec<String> {
 
 fn refused(line: &str) -> Option<String> {
     // `...` and `RUN...` stand for more of the same, in a list and not in a flag.
-    let words = words(line).into_iter().filter(|w| w != "...");
-    Cli::try_parse_from(words).err().map(|e| format!("{line}\n{e}"))
+    let words: Vec<String> = words(line).into_iter().filter(|w| w != "...").collect();
+    let parsed = match Cli::try_parse_from(&words) {
+        Ok(parsed) => parsed,
+        Err(e) => return Some(format!("{line}\n{e}")),
+    };
+    // S3 has no shorter names of buckets.
+    if words.windows(2).any(|w| w[0] == "--bucket" && w[1].len() < 3) {
+        return Some(format!("{line}\nno name of a bucket"));
+    }
+    // What is cut short has no plan.
+    if line.contains("...") {
+        return None;
+    }
+    let context = ArgsContext::with(Some("http://h"), 7);
+    let plan = match &parsed.command {
+        cli::Command::Object(c) => c.plan(&context),
+        cli::Command::Limits(c) => c.plan(&context),
+        cli::Command::Speedtest(c) => c.plan(&context),
+        _ => return None,
+    };
+    // Files that an example names are not here.
+    let fault = plan.err().map(|f| f.to_string()).filter(|f| !f.contains("cannot be read"));
+    fault.map(|f| format!("{line}\n{f}"))
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use plimsoll_setup::safety::marker::{Maker, maker_at};
@@ -19,7 +19,7 @@ use crate::fault::Fault;
 pub fn check(file: &Path) -> Result<(), Fault> {
     let problem = match fs::metadata(file) {
         Ok(meta) if meta.is_file() => theirs(file),
-        Ok(meta) => no_place(meta.file_type()).map(str::to_owned),
+        Ok(meta) => no_place(&meta).map(str::to_owned),
         Err(e) if e.kind() == io::ErrorKind::NotFound => no_directory(file),
         Err(e) => Some(e.to_string()),
     };
@@ -63,15 +63,20 @@ fn begin_new(file: &Path) -> Option<File> {
 /// Opens a file that was looked at, and empties it.
 fn take(file: &Path) -> Result<File, Fault> {
     let open = || -> io::Result<File> {
-        let open = File::options().write(true).create(true).truncate(false).mode(0o666).open(file)?;
+        let mut how = File::options();
+        let how = how.write(true).create(true).truncate(false).mode(0o666);
+        // A pipe that nobody reads any more is told, and not waited for.
+        let open = how.custom_flags(libc::O_NONBLOCK).open(file)?;
         let meta = open.metadata()?;
         // What has its name now may be another thing than what was looked at.
-        if let Some(problem) = no_place(meta.file_type()) {
+        if let Some(problem) = no_place(&meta) {
             return Err(io::Error::other(problem));
         }
-        if meta.is_file() {
-            empty(&open)?;
+        // Once more, and without that flag: it is written to at the pace of its reader.
+        if !meta.is_file() {
+            return File::options().write(true).open(format!("/proc/self/fd/{}", open.as_raw_fd()));
         }
+        empty(&open)?;
         Ok(open)
     };
     open().map_err(|e| cannot(file, &e.to_string()))
@@ -95,15 +100,25 @@ pub fn cannot(file: &Path, problem: &str) -> Fault {
     )
 }
 
-/// Pipes, terminals and /dev/null take a result as files do.
-fn no_place(kind: fs::FileType) -> Option<&'static str> {
-    if kind.is_dir() {
+/// Terminals and /dev/null take a result as files do, and so does a pipe that this process was given (/dev/stdout, `>(...)` of a shell). One that only
+/// has a name may never get a reader.
+fn no_place(meta: &fs::Metadata) -> Option<&'static str> {
+    let kind = meta.file_type();
+    if kind.is_fifo() && !is_ours(meta) {
+        Some("it is a named pipe, and a result does not wait for a reader")
+    } else if kind.is_dir() {
         Some("it is a directory")
     } else if kind.is_block_device() {
         Some("it is a block device, and writing would destroy its data")
     } else {
         None
     }
+}
+
+/// Whether it is open in this process.
+fn is_ours(meta: &fs::Metadata) -> bool {
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    open.filter_map(|e| fs::metadata(e.path()).ok()).any(|m| (m.dev(), m.ino()) == (meta.dev(), meta.ino()))
 }
 
 /// Why a file that is there is not overwritten.
@@ -227,6 +242,13 @@ mod tests {
         );
         write(Path::new("/dev/null"), b"new").unwrap();
         assert!(refused(dir.path()).contains("is a directory"));
+        let pipe = at("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        // Without a look at what it holds, which would wait as well.
+        for told in [check(&pipe), write(&pipe, b"x")] {
+            assert!(told.unwrap_err().to_string().contains("named pipe"));
+        }
         assert!(refused(&at("no/new.html")).contains("there is no directory"));
         fs::write(at("disk"), [&b"XFSB"[..], &[0; 4092]].concat()).unwrap();
         assert!(refused(&at("disk")).contains("xfs"));

@@ -77,6 +77,7 @@ impl Glance {
             facts.extend(crate::servers::in_a_line(s).map(|text| fact("servers", text)));
             facts.extend(crate::servers::bytes_in_a_line(s).map(|text| fact("traffic", text)));
         }
+        facts.extend(crate::servers::silent_in_a_line(s).map(|text| fact("no answer", text)));
         facts.extend(crate::cost::in_a_line(s).map(|text| fact("cost", text)));
         facts.extend(promises);
         let sentence = sentence(r);

@@ -117,6 +117,18 @@ pub(crate) fn in_a_line(s: &RunSummary) -> Option<String> {
     })
 }
 
+/// Sources that never answered: `node http://s1:9100 (--observe)`.
+pub(crate) fn silent_in_a_line(s: &RunSummary) -> Option<String> {
+    let sources = &s.servers.as_ref()?.sources;
+    // Of whoever answered there are bytes.
+    let silent = || sources.iter().filter(|x| x.gaps > 0 && x.bytes == 0);
+    let more = match silent().count() {
+        0 | 1 => String::new(),
+        n => format!(" and {} more", n - 1),
+    };
+    Some(format!("{}{more} (--observe)", silent().next()?.source))
+}
+
 fn unseen(servers: &ServersSummary) -> Vec<String> {
     let short = |n: &String| n.strip_prefix("the servers' ").unwrap_or(n).to_owned();
     servers.not_observed.iter().map(short).collect()
@@ -309,6 +321,24 @@ mod tests {
         let kind = Fact::new(vec!["F95".into()], text).map(ClaimKind::Fact).unwrap();
         let claims = vec![Claim { subject: None, kind, text: text.into() }];
         RunSummary { servers: Some(servers), claims, answered: true, ..RunSummary::default() }
+    }
+
+    #[test]
+    fn who_never_answered_is_named() {
+        let source = |name: &str, bytes| SourceSummary {
+            source: name.into(),
+            asked: 4,
+            gaps: 4 - u64::from(bytes > 0),
+            bytes,
+            ..SourceSummary::default()
+        };
+        let mut s = observed();
+        assert_eq!(silent_in_a_line(&s), None);
+        let sources = &mut s.servers.as_mut().unwrap().sources;
+        *sources = vec![source("minio http://s1:9000", 512), source("node http://s1:9100", 0)];
+        assert_eq!(silent_in_a_line(&s).unwrap(), "node http://s1:9100 (--observe)");
+        s.servers.as_mut().unwrap().sources.push(source("node http://s2:9100", 0));
+        assert_eq!(silent_in_a_line(&s).unwrap(), "node http://s1:9100 and 1 more (--observe)");
     }
 
     #[test]

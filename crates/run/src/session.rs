@@ -81,6 +81,8 @@ pub struct Session {
     guard: RunGuard,
     /// Key prefixes (with how many they are spread over) and ranges whose objects are there.
     prepared: BTreeSet<(String, u64, u64)>,
+    /// How many objects it made ready.
+    filled: u64,
 }
 
 /// What a session begins with: of a new run, or of one that goes on.
@@ -229,6 +231,7 @@ impl Session {
             spent: crate::money::meter(plan),
             guard: RunGuard::of(plan),
             prepared: BTreeSet::new(),
+            filled: 0,
         }
     }
 
@@ -612,12 +615,15 @@ impl Session {
         let mut removed = (self.plan.targets.len() == 1 && !keep).then_some(0);
         let all_claimed = self.claims.len() == self.plan.targets.len();
         let mut by_errands = Vec::new();
+        // Of agents that were lost nobody knows what else they sent.
+        let sent = (!self.lost).then(|| self.streams.writes().saturating_add(self.filled));
         for claim in self.claims.values_mut() {
             let mut journal = Journal::locked(&self.journal);
             if claim.is_thrown_away() && !keep {
                 removed = None;
                 removal::forget_embedded(&mut journal, claim.target_name())?;
             } else if let Some(area) = claim.area() {
+                removal::note_sent(&mut journal, area, sent)?;
                 left.extend(removal::bucket_things(
                     claim.store(),
                     &mut journal,

@@ -1,14 +1,16 @@
 //! Removes what the journal lists: of a bucket, and of this machine.
 
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
 
+use plimsoll_model::count::counted;
 use plimsoll_model::plan::{ControllerSpec, Stage};
 use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::{Journal, Thing};
 
 use crate::error::SetupError;
 use crate::interrupt::Interrupt;
-use crate::objects::{Cleaned, ObjectStore, PatientClock, STOPPED, clean};
+use crate::objects::{Area, Cleaned, ObjectStore, PatientClock, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
 use crate::{group, mounted, network, server};
@@ -62,6 +64,25 @@ pub fn has_uploads(plan: &Plan) -> bool {
     template || plan.stages.iter().any(parts)
 }
 
+/// Listed beyond what a run sent: versions and delete markers, requests that were sent again, what was in flight when nothing was waited for.
+/// (A choice: no run has as much.)
+const ROOM_TIMES: u64 = 10;
+const ROOM_OBJECTS: u64 = 10_000;
+/// What a first Ctrl-C leaves to a removal that it meets: most end in that time.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Notes how many objects were sent to a prefix, before they are removed. `None`: nobody knows.
+pub fn note_sent(journal: &mut Journal, area: &Area, objects: Option<u64>) -> Result<(), SetupError> {
+    let Some(objects) = objects else { return Ok(()) };
+    for (id, thing) in journal.pending() {
+        if matches!(&thing, Thing::Prefix { target, prefix, .. } if (target, prefix) == (&area.target, &area.prefix))
+        {
+            journal.put_there(id, objects)?;
+        }
+    }
+    Ok(())
+}
+
 /// What the journal holds of one target's bucket. Gives what had to stay, in words; `removed` counts objects, and is none where
 /// the removal of a prefix did not come to its end.
 pub fn bucket_things(
@@ -89,11 +110,27 @@ pub fn bucket_things(
         let tell = RefCell::new(&mut *events);
         let mut waits = |e: Event| (*tell.borrow_mut())(e);
         let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits);
+        let sent = journal.objects(id);
+        let most = sent.map(|n| n.saturating_mul(ROOM_TIMES).saturating_add(ROOM_OBJECTS));
+        // One that ended the load wants all of it removed.
+        let (was_asked, mut asked, mut gone) = (how.interrupt.is_requested(), None, 0);
         let done = clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
             (*tell.borrow_mut())(Event::Cleaning { done, total: None });
-            !how.interrupt.is_enough()
+            gone = done;
+            let is_asked = how.interrupt.is_requested() && !was_asked;
+            let is_over = is_asked && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE;
+            !how.interrupt.is_enough() && !is_over && most.is_none_or(|m| done <= m)
         })?;
         match done {
+            Cleaned::Left(_) if most.is_some_and(|m| gone > m) => {
+                *removed = None;
+                let sent = counted(sent.unwrap_or_default(), "object");
+                left.push(format!(
+                    "{}: the removal was stopped after {gone} objects, for the run sent {sent} at most: its listing may have no end, or \
+                     somebody else writes there. Look at it with another client, and remove what is the run's manually",
+                    words(&thing)
+                ));
+            }
             Cleaned::Left(mut why) => {
                 *removed = None;
                 // A request that was broken off names only itself.
@@ -192,5 +229,38 @@ pub fn words(thing: &Thing) -> String {
         Thing::Mount { path } => format!("what is mounted at {}", path.display()),
         Thing::Namespace { name } => format!("network namespace {name}"),
         Thing::Link { name } => format!("network interface {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::memory::Memory;
+    use crate::objects::open_area;
+
+    /// Removes 25,000 objects of a run whose journal says that it sent so many; gives what is left in words, and how many objects.
+    fn removed_of(sent: Option<u64>) -> (Vec<String>, usize) {
+        let store = Memory::with_bucket();
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("journal")).unwrap();
+        let area = open_area(&store, &mut journal, ("t", "b"), "p", false, &mut |_| {}).unwrap();
+        for n in 0..25_000 {
+            store.put(&format!("{}4KiB/{n:016x}", area.prefix), b"o").unwrap();
+        }
+        note_sent(&mut journal, &area, sent).unwrap();
+        let left = bucket_things(&store, &mut journal, "t", &How::default(), &mut None, &mut |_| {}).unwrap();
+        (left, store.keys().len())
+    }
+
+    #[test]
+    fn far_more_than_a_run_sent_is_not_removed() {
+        assert_eq!(removed_of(None), (vec![], 0), "of a killed run nobody knows");
+        assert_eq!(removed_of(Some(2_500)), (vec![], 0), "versions, and what was sent again");
+        let (left, objects) = removed_of(Some(100));
+        assert!(
+            left[0].contains("the run sent 100 objects at most") && left[0].contains("manually"),
+            "{left:?}"
+        );
+        assert!((13_000..=14_001).contains(&objects), "{objects}");
     }
 }

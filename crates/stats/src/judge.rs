@@ -489,7 +489,9 @@ fn stage_facts(stage: &StageSeen, law: Option<LittlesLawCheck>) -> Facts {
         ..Facts::default()
     };
     let [alone] = &stage.clients[..] else { return of_stage };
-    let started: f64 = stage.workloads.iter().map(|w| total(&w.started)).sum();
+    // Of a closed loop no op can be late.
+    let open = stage.workloads.iter().filter(|w| w.offered_per_s.is_some());
+    let started: f64 = open.map(|w| total(&w.started)).sum();
     agents::with_client(of_stage, alone, is_open(stage), started)
 }
 

@@ -60,10 +60,14 @@ enum Line {
         #[serde(default)]
         mark: String,
     },
+    /// Once more with the same id where more came to be known of it.
     Created {
         id: u64,
         #[serde(flatten)]
         thing: Thing,
+        /// See [`Journal::put_there`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        objects: Option<u64>,
     },
     Removed {
         id: u64,
@@ -81,6 +85,7 @@ pub struct Journal {
     path: PathBuf,
     next_id: u64,
     open: BTreeMap<u64, Thing>,
+    objects: BTreeMap<u64, u64>,
     mark: String,
 }
 
@@ -91,7 +96,7 @@ impl Journal {
             .map_err(StoreError::io("open", path))?;
         lock(&file, path)?;
         let text = text_of(&mut file).map_err(StoreError::io("read", path))?;
-        let Replayed { open, last, mark } = replay(path, &text)?;
+        let Replayed { open, last, mark, objects } = replay(path, &text)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // A torn line must not swallow the next one.
             file.write_all(b"\n").map_err(StoreError::io("write", path))?;
@@ -99,7 +104,7 @@ impl Journal {
         let unmarked = mark.is_empty();
         let mark = if unmarked { new_mark(path) } else { mark };
         let mut journal =
-            Self { file, path: path.to_owned(), next_id: last.map_or(0, |id| id + 1), open, mark };
+            Self { file, path: path.to_owned(), next_id: last.map_or(0, |id| id + 1), open, objects, mark };
         if unmarked {
             // New, or of a version that made no marks: what is made from here on carries this one.
             let mark = journal.mark.clone();
@@ -121,10 +126,23 @@ impl Journal {
     /// Notes that `thing` is about to be created; on disk when this returns.
     pub fn creating(&mut self, thing: Thing) -> Result<u64, StoreError> {
         let id = self.next_id;
-        self.write(&Line::Created { id, thing: thing.clone() })?;
+        self.write(&Line::Created { id, thing: thing.clone(), objects: None })?;
         self.next_id += 1;
         self.open.insert(id, thing);
         Ok(id)
+    }
+
+    /// Notes how many objects the run sent to a prefix: the most that can be there.
+    pub fn put_there(&mut self, id: u64, objects: u64) -> Result<(), StoreError> {
+        let Some(thing) = self.open.get(&id).cloned() else { return Ok(()) };
+        self.write(&Line::Created { id, thing, objects: Some(objects) })?;
+        self.objects.insert(id, objects);
+        Ok(())
+    }
+
+    /// How many objects were sent to a prefix; `None`: that is not known (a run that was killed).
+    pub fn objects(&self, id: u64) -> Option<u64> {
+        self.objects.get(&id).copied()
     }
 
     /// Notes that it is gone (or was never there).
@@ -221,7 +239,7 @@ pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
     let mut kept: BTreeMap<u64, Thing> = BTreeMap::new();
     for line in text.lines().filter_map(|l| serde_json::from_str::<Line>(l).ok()) {
         match line {
-            Line::Created { id, thing } => {
+            Line::Created { id, thing, .. } => {
                 // Taken back: from here on it is kept no more.
                 kept.retain(|_, k| *k != thing);
                 created.insert(id, thing);
@@ -281,6 +299,8 @@ struct Replayed {
     last: Option<u64>,
     /// Empty where there is none.
     mark: String,
+    /// Of prefixes of which it is known.
+    objects: BTreeMap<u64, u64>,
 }
 
 fn replay(path: &Path, text: &str) -> Result<Replayed, StoreError> {
@@ -288,7 +308,7 @@ fn replay(path: &Path, text: &str) -> Result<Replayed, StoreError> {
         path: path.to_owned(),
         problem: format!("line {} is damaged: {what}", n + 1),
     };
-    let mut all = Replayed { open: Open::new(), last: None, mark: String::new() };
+    let mut all = Replayed { open: Open::new(), last: None, mark: String::new(), objects: BTreeMap::new() };
     for (n, text) in text.lines().enumerate() {
         match serde_json::from_str::<Line>(text) {
             Ok(Line::Header { format, .. }) if format == UNMARKED_FORMAT => {}
@@ -305,8 +325,9 @@ fn replay(path: &Path, text: &str) -> Result<Replayed, StoreError> {
                     wanted: JOURNAL_FORMAT,
                 });
             }
-            Ok(Line::Created { id, thing }) => {
+            Ok(Line::Created { id, thing, objects }) => {
                 all.last = all.last.max(Some(id));
+                all.objects.extend(objects.map(|n| (id, n)));
                 all.open.insert(id, thing);
             }
             Ok(Line::Removed { id } | Line::Kept { id }) => drop(all.open.remove(&id)),
@@ -326,6 +347,23 @@ fn torn(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_many_objects_were_sent_is_known_to_who_opens_it_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let mut j = Journal::open(&path).unwrap();
+        let (one, other) = (j.creating(things().remove(0)).unwrap(), j.creating(things().remove(1)).unwrap());
+        j.put_there(one, 7).unwrap();
+        let before = j.pending();
+        drop(j);
+        let mut again = Journal::open(&path).unwrap();
+        assert_eq!((again.objects(one), again.objects(other)), (Some(7), None));
+        assert_eq!(again.pending(), before, "it is still one thing");
+        again.removed(one).unwrap();
+        again.put_there(one, 8).unwrap();
+        assert_eq!(pending(&path).unwrap().len(), 1, "what is gone does not come back");
+    }
 
     #[test]
     fn what_was_kept_can_be_taken_back() {

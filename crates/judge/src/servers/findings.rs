@@ -31,10 +31,17 @@ pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
     let mut out: Vec<Finding> = data.observed.iter().flat_map(of_source).collect();
     for w in windows.iter().filter(|w| w.subjects.iter().all(|s| s.steps.is_empty())) {
         let seconds = w.to_ns.saturating_sub(w.from_ns) as f64 / 1e9;
-        let text = format!(
-            "No server was read twice within the measured {seconds:.1} s, so nothing is said of what the servers did. Measure for longer, \
-             or ask more often (--observe-every)."
-        );
+        // Where nobody answers more time is no remedy.
+        let text = if data.observed.iter().all(is_silent) {
+            "No observed source answered, so nothing is said of what the servers did. Check that their addresses and ports are those \
+             of exporters, and that they can be reached from here."
+                .to_owned()
+        } else {
+            format!(
+                "No server was read twice within the measured {seconds:.1} s, so nothing is said of what the servers did. Measure for \
+                 longer, or ask more often (--observe-every)."
+            )
+        };
         out.push(Finding::new("F78", "too_few_readings", Level::Info, text));
     }
     for (s, (from, to)) in
@@ -50,6 +57,10 @@ pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
     }
     out.dedup_by(|a, b| a.text == b.text);
     out
+}
+
+fn is_silent(s: &ObservedSource) -> bool {
+    s.scrapes.iter().all(|x| x.gap.is_some())
 }
 
 fn of_source(s: &ObservedSource) -> Vec<Finding> {

@@ -122,19 +122,16 @@ fn of_file(all: &[FlagDefault]) -> String {
 
 /// What is typed is taken as the command itself would; what it lacks besides is no matter here.
 fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
-    let command = defaults::applied(Cli::command(), all).ignore_errors(true);
-    let line = ["plimsoll".to_owned()].into_iter().chain(words.iter().cloned());
-    let matches = command.clone().try_get_matches_from(line).map_err(|e| {
-        let what = e
-            .render()
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ")
-            .to_owned();
-        Fault::input(what, "`plimsoll --help` lists the commands.")
-    })?;
+    let command = defaults::applied(Cli::command(), all);
+    let line: Vec<String> = ["plimsoll".to_owned()].into_iter().chain(words.iter().cloned()).collect();
+    // Where errors are ignored, a value that is refused takes all others with it.
+    if let Err(e) = command.clone().try_get_matches_from(&line)
+        && !only_lacks(&e)
+    {
+        return Err(defaults::explained(&e, &line, all).unwrap_or_else(|| refused(&e)));
+    }
+    let command = command.ignore_errors(true);
+    let matches = command.clone().try_get_matches_from(&line).map_err(|e| refused(&e))?;
     let mut built = command;
     built.build();
     let (mut at, mut matches, mut path) = (&built, &matches, Vec::new());
@@ -158,6 +155,29 @@ fn of_command(words: &[String], all: &[FlagDefault]) -> Result<String, Fault> {
         table.push(vec![format!("--{flag}"), value, from(matches, arg, defaults::best(all, &path, flag))]);
     }
     Ok(table.plain(usize::MAX))
+}
+
+/// Nothing is wrong with what is there.
+fn only_lacks(e: &clap::Error) -> bool {
+    use clap::error::ErrorKind as K;
+    matches!(
+        e.kind(),
+        K::MissingRequiredArgument
+            | K::MissingSubcommand
+            | K::DisplayHelp
+            | K::DisplayVersion
+            | K::DisplayHelpOnMissingArgumentOrSubcommand
+    )
+}
+
+/// What the parser says of the line, or of a variable of the environment: it names the flag.
+fn refused(e: &clap::Error) -> Fault {
+    let text = e.render().to_string();
+    let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    Fault::input(
+        format!("in the command: {what}"),
+        "`plimsoll --help` lists the commands, and `plimsoll COMMAND --help` what each flag takes.",
+    )
 }
 
 fn shown(matches: &ArgMatches, id: &str) -> String {
@@ -210,6 +230,17 @@ mod tests {
         assert!(row("--ring").ends_with("auto built-in"), "{}", row("--ring"));
         assert!(row("--rate").ends_with("not set"), "{}", row("--rate"));
         assert!(of_command(&own(&["no-such"]), &all).is_err());
+        for (words, place) in [
+            (&["object", "put", "--concurrency", "x"][..], "'--concurrency <N>'"),
+            (&["object", "put", "--concurency", "8"], "'--concurency'"),
+            (&["object", "put", "--ring", "x"], "'--ring <"),
+        ] {
+            let fault = of_command(&own(words), &all).unwrap_err();
+            assert!(fault.what.starts_with("in the command: ") && fault.what.contains(place), "{fault}");
+        }
+        let wrong = FlagDefault { flag: "concurrency".into(), values: own(&["x"]), ..all[0].clone() };
+        let fault = of_command(&own(&["object", "put"]), &[wrong]).unwrap_err();
+        assert!(fault.what.contains(": object.concurrency: "), "{fault}");
         let keys = [
             "object",
             "put",

@@ -1,6 +1,8 @@
 //! Reads the file of defaults. Unknown names are errors, and so is whatever is no matter of taste: keys, and the permission to destroy.
 
+use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use clap::Command;
@@ -77,10 +79,15 @@ pub fn allowed(root: &Command, words: &[String], key: Option<(&str, bool)>) -> R
     parsed(&format!("[{table}]\n{line}\n"), root).map(drop)
 }
 
-/// Bounded: what never ends is no file of defaults.
+/// Bounded: what never ends is no file of defaults, and neither is what nobody may ever write to (a pipe, a terminal): no command waits for it.
 fn text_of(file: &Path) -> std::io::Result<String> {
+    let open = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    let meta = open.metadata()?;
+    if !meta.is_file() && meta.rdev() != fs::metadata("/dev/null")?.rdev() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
     let mut text = String::new();
-    let read = std::fs::File::open(file)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    let read = open.take(MOST_BYTES + 1).read_to_string(&mut text)?;
     if read as u64 > MOST_BYTES {
         return Err(std::io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
     }
@@ -267,6 +274,19 @@ mod tests {
     }
 
     #[test]
+    fn no_command_waits_for_a_file_of_defaults() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("config.toml");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for file in [&pipe, Path::new("/dev/zero"), dir.path()] {
+            let fault = read(file, &Cli::command()).unwrap_err();
+            assert!(fault.what.contains("it is no regular file") && !fault.remedy.is_empty(), "{fault}");
+            assert!(fault.what.contains(&file.display().to_string()), "{fault}");
+        }
+        assert_eq!(read(Path::new("/dev/null"), &Cli::command()).unwrap(), []);
+    }
+
+    #[test]
     fn keys_are_refused_and_not_repeated() {
         for text in [
             "[object]\nsecret-key = \"geheim123\"",
@@ -292,17 +312,19 @@ mod tests {
     #[test]
     fn where_no_file_can_be_there_is_none() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("config"), b"of somebody else").unwrap();
+        fs::write(dir.path().join("config"), b"of somebody else").unwrap();
         for place in ["none/config.toml", "config/plimsoll/config.toml"] {
             assert!(read(&dir.path().join(place), &Cli::command()).unwrap().is_empty(), "{place}");
         }
     }
 
     #[test]
-    fn what_never_ends_is_not_read_to_its_end() {
-        let told = read(Path::new("/dev/zero"), &Cli::command()).unwrap_err().to_string();
-        assert!(told.contains("/dev/zero") && told.contains("longer than"), "{told}");
-        assert!(read(Path::new("/dev/null"), &Cli::command()).unwrap().is_empty());
+    fn what_is_too_long_is_not_read_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        let told = read(&file, &Cli::command()).unwrap_err().to_string();
+        assert!(told.contains("config.toml") && told.contains("longer than"), "{told}");
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Session {
                     continue;
                 }
                 let fill = Fill { what: &p.what, workload: w, first: p.first, count: p.count };
+                self.filled = self.filled.saturating_add(p.count);
                 self.crew.fill(&fill, events)?;
                 if let Some(spent) = &mut self.spent {
                     spent.made_ready(&w.size, p.count);

@@ -9,7 +9,7 @@ mod dataset;
 mod existing;
 mod guard;
 #[cfg(test)]
-mod memory;
+pub(crate) mod memory;
 mod patience;
 mod proof;
 mod store;

@@ -89,6 +89,9 @@ impl Sweep<'_> {
                     return Err(StoreFault::Other("its listing does not end".to_owned().into()));
                 }
                 from = Some(next);
+                if !deleted(0) {
+                    return Err(StoreFault::Other(STOPPED.to_owned().into()));
+                }
                 continue;
             }
             let new = items.iter().filter(|i| !before.contains(i)).count();

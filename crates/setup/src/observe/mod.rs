@@ -7,6 +7,7 @@ mod describe;
 mod place;
 mod ssh;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -83,12 +84,19 @@ impl Observers {
     pub fn first_troubles(&self) -> Vec<(usize, String)> {
         let until = Instant::now() + FIRST;
         let mut troubles = Vec::new();
+        let mut silent: BTreeSet<usize> = (0..self.threads.len()).collect();
         for _ in 0..self.threads.len() {
             match self.first.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((number, trouble)) => troubles.extend(trouble.map(|t| (number, t))),
+                Ok((number, trouble)) => {
+                    silent.remove(&number);
+                    troubles.extend(trouble.map(|t| (number, t)));
+                }
                 Err(_) => break,
             }
         }
+        // It may take its connection and never answer: that is told now, too.
+        let text = format!("no answer within {} s so far", FIRST.as_secs());
+        troubles.extend(silent.into_iter().map(|number| (number, text.clone())));
         troubles
     }
 }
