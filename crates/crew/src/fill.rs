@@ -17,6 +17,9 @@ use crate::error::CrewError;
 const ROUNDS: u32 = 20;
 /// After the first of them, and after one that got something through.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Where nothing but refusals came for so long, nothing will: a load that is asked to wait for longer (Retry-After) has a question for
+/// people. (A choice: longer than limiters per minute last.)
+const PATIENCE: Duration = Duration::from_secs(65);
 /// Ranges of keys that one round repeats; more wait for the next.
 const RANGES: usize = 64;
 
@@ -46,10 +49,11 @@ pub fn run(
     workers.iter_mut().for_each(|w| w.trace = objects);
     let template = workers.first().cloned();
     let mut progress = Progress { job, done: 0, since: Instant::now(), last: None };
+    let mut patience = Patience::from(Instant::now());
     let mut pause = FIRST_PAUSE;
     let (mut round, mut before) = (0, usize::MAX);
     loop {
-        let (ends, refused) = once(workers, &mut progress, events, interrupt)?;
+        let (ends, refused) = once(workers, &mut progress, &mut patience, events, interrupt)?;
         if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
             return Err(error.into());
         }
@@ -79,6 +83,32 @@ pub fn run(
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(5));
         workers = repeats(template, &refused);
+    }
+}
+
+/// Whether it is worth while to go on.
+#[derive(Debug)]
+struct Patience {
+    /// The last op that got through, or the beginning.
+    since: Instant,
+    refused: u64,
+}
+
+impl Patience {
+    fn from(now: Instant) -> Self {
+        Self { since: now, refused: 0 }
+    }
+
+    fn saw(&mut self, ok: u64, refused: u64, now: Instant) {
+        if ok > 0 {
+            *self = Self::from(now);
+        }
+        self.refused += refused;
+    }
+
+    /// Nothing but refusals for too long: how many they were.
+    fn is_over(&self, now: Instant) -> Option<u64> {
+        (self.refused > 0 && now.duration_since(self.since) >= PATIENCE).then_some(self.refused)
     }
 }
 
@@ -151,6 +181,7 @@ impl Progress<'_> {
 fn once(
     workers: Vec<WorkerSpec>,
     progress: &mut Progress<'_>,
+    patience: &mut Patience,
     events: &mut dyn FnMut(Event),
     interrupt: &Interrupt,
 ) -> Result<(Vec<WorkerEnd>, Vec<u64>), CrewError> {
@@ -171,6 +202,8 @@ fn once(
                 match &output {
                     Output::Interval { interval, .. } => {
                         progress.done += interval.series.iter().map(|s| progress.job.done_in(s)).sum::<u64>();
+                        let sum = |f: fn(&Series) -> u64| interval.series.iter().map(f).sum::<u64>();
+                        patience.saw(sum(Series::ok), sum(Series::throttled), Instant::now());
                     }
                     Output::Trace(chunk) => {
                         refused.extend(chunk.records.iter().filter(|r| !r.outcome.is_ok()).map(|r| r.key));
@@ -181,7 +214,8 @@ fn once(
             Next::Nothing => {}
             Next::Ended => break,
         }
-        if interrupt.is_requested() {
+        let in_vain = patience.is_over(Instant::now());
+        if interrupt.is_requested() || in_vain.is_some() {
             let since = stopped.get_or_insert_with(|| {
                 running.stop();
                 Instant::now()
@@ -193,5 +227,36 @@ fn once(
         progress.show(events, false);
     }
     progress.show(events, true);
-    Ok((running.join(), refused))
+    let ends = running.join();
+    match patience.is_over(Instant::now()) {
+        Some(n) if !interrupt.is_requested() => Err(CrewError::input(
+            format!(
+                "{} could not be prepared: the storage refused all of {n} attempts (429 or 503) for {} s",
+                progress.job.what,
+                PATIENCE.as_secs()
+            ),
+            "Wait until it accepts requests, or ask for fewer (--objects, --existing)",
+        )),
+        _ => Ok((ends, refused)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that refused all with a long Retry-After was waited for without end, whatever the budget.
+    #[test]
+    fn nothing_but_refusals_ends_it() {
+        let start = Instant::now();
+        let at = |s: u64| start + Duration::from_secs(s);
+        let mut p = Patience::from(start);
+        assert_eq!(p.is_over(at(1_000)), None, "a large object may take its time");
+        p.saw(0, 16, at(1));
+        assert_eq!((p.is_over(at(64)), p.is_over(at(65))), (None, Some(16)));
+        p.saw(1, 3, at(60));
+        assert_eq!(p.is_over(at(124)), None, "one got through");
+        p.saw(0, 4, at(100));
+        assert_eq!(p.is_over(at(125)), Some(7));
+    }
 }
