@@ -39,16 +39,19 @@ pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
     if probed.is_empty() || !probed.iter().all(|l| open(l) || no_rate(l)) {
         return None;
     }
-    let text = if probed.iter().any(no_rate) {
-        "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that it \
-         accepts."
-    } else {
-        "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work."
-    };
+    if probed.iter().any(no_rate) {
+        let text = "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that \
+                    it accepts.";
+        return Some(Finding::new("F57", NOTHING_PASSES, Level::Info, text));
+    }
+    let text = "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work.";
     Some(Finding::new("F57", LIMITS_OPEN, Level::Info, text))
 }
 
 const LIMITS_OPEN: &str = "limits_open";
+
+/// Of a storage that refuses whatever was tried.
+const NOTHING_PASSES: &str = "nothing_passes";
 
 /// Name of the finding of a run that its budget of money ended.
 pub const COST_BUDGET_REACHED: &str = "cost_budget_reached";
@@ -64,7 +67,7 @@ pub fn exit_code(summary: &RunSummary, interrupted: bool) -> u8 {
         || summary
             .findings
             .iter()
-            .any(|f| [Saturation::BUDGET_TOO_SHORT, LIMITS_OPEN].contains(&f.name.as_str()))
+            .any(|f| [Saturation::BUDGET_TOO_SHORT, LIMITS_OPEN, NOTHING_PASSES].contains(&f.name.as_str()))
         // Of a network's test, and of some imported ones, the rate is one of bytes.
         || summary.workloads.iter().all(|w| w.ops_per_s.is_none() && w.bytes_per_s.is_none());
     match () {
@@ -114,6 +117,35 @@ mod tests {
             expectations: met.iter().map(expectation).collect(),
             ..RunSummary::default()
         }
+    }
+
+    /// All was refused, and the answer was VALID with exit code 0.
+    #[test]
+    fn a_limit_that_lets_nothing_through_is_no_answer() {
+        use plimsoll_model::Estimate;
+        let limit = |sustained: Option<f64>, proved| LimitSummary {
+            target: "s3".into(),
+            op_class: "put".into(),
+            scope: "unknown".into(),
+            ops_per_s: Some(BucketSummary {
+                sustained: sustained.map(|v| Estimate::symmetric(v, 0.1 * v, 9.0)),
+                proved,
+                ..BucketSummary::default()
+            }),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: "ops".into(),
+            refused: Some(1.0),
+            evidence: Vec::new(),
+        };
+        let name = |l| limits_open(&[l]).map(|f| f.name);
+        assert_eq!(name(limit(None, false)).as_deref(), Some(NOTHING_PASSES));
+        assert_eq!((name(limit(Some(60.0), true)), name(limit(Some(60.0), false))), (None, None));
+        let open = LimitSummary { binding: "undetermined".into(), ..limit(None, false) };
+        assert_eq!(name(open).as_deref(), Some(LIMITS_OPEN));
+        let mut s = RunSummary { answered: true, workloads: vec![line()], ..RunSummary::default() };
+        s.findings.extend(limits_open(&[limit(None, false)]));
+        assert_eq!(exit_code(&s, false), exit::UNDETERMINED);
     }
 
     fn line() -> WorkloadSummary {

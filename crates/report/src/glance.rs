@@ -403,7 +403,8 @@ fn limits(s: &RunSummary, caps: &[&Cap]) -> String {
         Some("share") => "refused_at_any_rate",
         _ => "",
     };
-    if let Some(f) = s.findings.iter().find(|f| f.name == no_rate_limit) {
+    let said = |f: &&Finding| f.name == no_rate_limit || f.name == "nothing_passes";
+    if let Some(f) = s.findings.iter().find(said) {
         return first_sentence(&f.text);
     }
     let refusing = kinds(s).find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None });
