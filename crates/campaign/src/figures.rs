@@ -199,8 +199,9 @@ fn figures(summary: &RunSummary) -> Vec<CellFigure> {
         ClaimKind::BestConcurrency(b) => Some(of_best(b, summary.answered)),
         _ => None,
     };
-    let searched: Vec<CellFigure> = summary.claims.iter().filter_map(best).collect();
+    let mut searched: Vec<CellFigure> = summary.claims.iter().filter_map(best).collect();
     if !searched.is_empty() {
+        searched.extend(without_best(summary, &searched));
         return searched;
     }
     let probed = |l: &&LimitSummary| [&l.ops_per_s, &l.bytes_per_s].into_iter().flatten().any(|b| b.proved);
@@ -214,6 +215,22 @@ fn figures(summary: &RunSummary) -> Vec<CellFigure> {
     let is_counted = summary.labels.get(suite::LABEL).is_none_or(|s| s != suite::FILE);
     let plain = |w| CellFigure { counted_s: counted_s(w).filter(|_| is_counted), ..of_line(w) };
     summary.workloads.iter().map(|w| sustained(summary, w).unwrap_or_else(|| plain(w))).collect()
+}
+
+/// The ops of a run of several searches that have no answer: they are void, and not left out.
+fn without_best(summary: &RunSummary, searched: &[CellFigure]) -> Vec<CellFigure> {
+    let has = |op: &str| searched.iter().any(|f| f.op == op);
+    // A mix has one answer for all of its ops.
+    if has("total") {
+        return Vec::new();
+    }
+    let mut ops: Vec<&str> =
+        summary.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
+    ops.sort_unstable();
+    ops.dedup();
+    let void =
+        |op: &str| CellFigure { line: format!("{op} best"), op: op.to_owned(), ..CellFigure::default() };
+    ops.into_iter().filter(|op| !has(op)).map(void).collect()
 }
 
 /// Where it was given at all: lines of other tools may lack it.
@@ -303,5 +320,33 @@ fn of_line(w: &WorkloadSummary) -> CellFigure {
         refused_ops: of("http_429") + of("http_503"),
         each: w.each_ops_per_s.iter().map(|e| e.value).collect(),
         ..CellFigure::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two searches one was void, and the publication said that all cells are valid.
+    #[test]
+    fn a_search_without_an_answer_is_void_and_not_left_out() {
+        let line = |op: &str| WorkloadSummary {
+            name: format!("{op}/c4"),
+            op: op.into(),
+            ..WorkloadSummary::default()
+        };
+        let rate = Estimate::symmetric(400.0, 8.0, 9.0);
+        let best = |op| BestConcurrency::new((op, 4096), 8, rate, None, "saturated").unwrap();
+        let claim = |kind| Claim { subject: Some("get".into()), kind, text: String::new() };
+        let mut s = RunSummary {
+            answered: true,
+            workloads: vec![line("put"), line("get"), line("get")],
+            claims: vec![claim(ClaimKind::BestConcurrency(best("get")))],
+            ..RunSummary::default()
+        };
+        let of = |s: &RunSummary| figures(s).into_iter().map(|f| (f.line, f.valid)).collect::<Vec<_>>();
+        assert_eq!(of(&s), [("get best".to_owned(), true), ("put best".to_owned(), false)]);
+        s.claims = vec![claim(ClaimKind::BestConcurrency(best("total")))];
+        assert_eq!(of(&s), [("total best".to_owned(), true)]);
     }
 }

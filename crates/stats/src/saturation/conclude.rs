@@ -57,9 +57,13 @@ impl SaturationSearch {
     }
 
     fn rate_of(&self, p: &Point) -> Estimate {
+        let n_eff = p.seen.len() as f64;
+        // Nothing succeeded there: none of the digits that a logarithm would make of it.
+        if p.seen.iter().all(|o| o.ops_per_s <= 0.0) {
+            return Estimate { value: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY, n_eff };
+        }
         let (sd, df) = self.noise();
         let m = p.log_mean();
-        let n_eff = p.seen.len() as f64;
         let hw = student::t95(df) * sd / n_eff.sqrt();
         // Nothing was measured twice, or only two that differ: there is a value, and no interval. (exp of it has 118 digits.)
         if hw.is_nan() || hw > WIDEST_LOG {
