@@ -330,7 +330,7 @@ def test_kill_9_of_the_embedded_server_leaves_no_torn_object(background, plimsol
 
 def test_a_second_ctrl_c_waits_for_nothing_and_the_result_is_written(background, canned, plimsoll):
     server = canned("--fault", "stall=100%")
-    run = background("object", "put", "--endpoint", server.endpoint, "--bucket", "b", "--duration", "60s",
+    run = background("object", "put", "--endpoint", server.endpoint, "--bucket", "b", "--duration", "60s", "--warmup", "0s",
                      "--timeout", "60s", server=server)
     says = reader(run.stderr)
     says("plimsoll: run ")

@@ -249,6 +249,8 @@ def cut_down(plimsoll, tmp_path, template, subject, workload, sizes):
     assert len(named) == 2, named
     text = head.replace("at_least = 3", "at_least = 1") + "".join(named)
     text = re.sub(r"(?m)^sizes = .*", f"sizes = {json.dumps(sizes)}", text)
+    # A machine that is busy with other tests takes longer to use a burst up.
+    text = text.replace('warmup = "2100ms"', 'warmup = "5s"')
     file = tmp_path / "cut.toml"
     file.write_text(text + "[published]" + published)
     return file
@@ -269,8 +271,8 @@ def test_a_published_benchmark_is_repeated_on_what_plimsoll_brings(plimsoll, run
     ours = {c["workload"]: c for c in lines(result, "ops_per_s", subject) if c["ours"] and c["published"]}
     for size, cap in zip(sizes, caps):
         c = ours[f"{workload} {size}"]
-        # A bucket of a tenth of a second, and what is left of a burst: the more, the less of it the warm-up got of a busy machine.
-        assert -0.08 < c["ours"]["value"] / cap - 1 < 0.15, c
+        # A bucket of a tenth of a second, and what is left of a burst.
+        assert abs(c["ours"]["value"] / cap - 1) < 0.1, c
         assert c["verdict"] == "not_comparable" and c["why"] == "other hardware"
     # Of a single run no word is said on the next.
     shares = [c for c in lines(result, "share_of_cap", subject) if c["ours"] and c["published"]]
