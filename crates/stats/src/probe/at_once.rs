@@ -52,6 +52,8 @@ const STEPS_APART: usize = 2;
 /// Shares that differ by less are the same: by this part of them, or by so many standard errors.
 const SAME_SHARE: f64 = 0.25;
 const ERRORS_APART: f64 = 3.0;
+/// Fewer refusals in a step than these are a share of anything: a limiter that remembers the load before refuses some, too.
+const FEWEST_REFUSED: f64 = 15.0;
 
 /// The search for the number.
 #[derive(Debug, Clone)]
@@ -92,6 +94,9 @@ impl Search {
         let share =
             self.shares.iter().map(|(s, per_s)| s * n(*per_s)).sum::<f64>() / attempts().map(n).sum::<f64>();
         let alike = |(s, per_s): &(f64, f64)| {
+            if s * n(*per_s) < FEWEST_REFUSED {
+                return false;
+            }
             let error = (share * (1.0 - share) / n(*per_s)).sqrt();
             (s - share).abs() <= (SAME_SHARE * share).max(ERRORS_APART * error)
         };
