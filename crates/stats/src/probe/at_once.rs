@@ -70,6 +70,11 @@ pub(super) struct Search {
     shares: Vec<(f64, f64)>,
 }
 
+/// A refused share, with the attempts per second that it is of. `passed_per_s`: more than nothing.
+fn with_attempts(share: f64, passed_per_s: f64) -> (f64, f64) {
+    (share, passed_per_s / (1.0 - share))
+}
+
 impl Search {
     fn next(&self) -> Option<u32> {
         let low = self.low.map_or(0, |l| l.0);
@@ -129,7 +134,7 @@ impl Probe {
         if share < cause::REFUSED || beside_per_s <= 0.0 {
             return None;
         }
-        let shares = vec![(share, beside_per_s / (1.0 - share).max(f64::MIN_POSITIVE))];
+        let shares = vec![with_attempts(share, beside_per_s)];
         let s =
             Search { of: Resource::Ops, concurrency: high, low: None, high, beside_per_s, now: None, shares };
         let concurrency = s.next()?;
@@ -169,7 +174,7 @@ impl Probe {
         match refused {
             true => {
                 s.high = s.concurrency;
-                s.shares.push((now.refused, now.rate / (1.0 - now.refused).max(f64::MIN_POSITIVE)));
+                s.shares.push(with_attempts(now.refused, now.rate));
             }
             false => s.low = Some((s.concurrency, now.rate)),
         }
@@ -180,10 +185,13 @@ impl Probe {
             (None, Some((passes, _))) if fits && self.options.moves_bytes => {
                 self.at_once(Search { of: Resource::Bytes, concurrency: passes, ..s })
             }
-            (None, None) if s.same_share().is_some() => {
-                self.questions.answers.same_share = s.same_share();
-                self.finish()
-            }
+            (None, None) => match s.same_share() {
+                None => self.at_once_is(s.unsure()),
+                found => {
+                    self.questions.answers.same_share = found;
+                    self.finish()
+                }
+            },
             _ => self.at_once_is(s.unsure()),
         }
     }

@@ -243,21 +243,23 @@ impl ProbeOutcome {
             out.no_rate(at_once);
         }
         if answers.same_share.is_some() {
-            for f in [&mut out.ops, &mut out.bytes] {
-                f.no_bucket();
-                f.sustained = None;
-            }
+            out.forget_rates();
         }
         out
+    }
+
+    /// Neither resource has a rate that is a limit's.
+    fn forget_rates(&mut self) {
+        for f in [&mut self.ops, &mut self.bytes] {
+            f.no_bucket();
+            f.sustained = None;
+        }
     }
 
     /// What passes is what the storage does with so many in flight: no rate is a limit's, and none was looked for.
     fn no_rate(&mut self, at_once: AtOnce) {
         let AtOnce { passes, sure, .. } = at_once;
-        for f in [&mut self.ops, &mut self.bytes] {
-            f.no_bucket();
-            f.sustained = None;
-        }
+        self.forget_rates();
         let text = if sure {
             format!(
                 "what the storage does with the requests that get through was not measured: run a measurement with \

@@ -3,6 +3,7 @@
 use super::tests::{as_the_tool_does, said};
 use super::*;
 use crate::simulate::drive;
+use crate::simulate::events::{Backoff, Events};
 
 fn of_product(name: &str, seed: u64, budget_s: f64) -> (ProbeOutcome, crate::products::ProductTruth) {
     let index = crate::products::draw::PRODUCTS.iter().position(|(n, _)| *n == name).unwrap();
@@ -93,5 +94,26 @@ fn a_short_even_look_is_no_limit_beside_a_long_one_that_wanders() {
     ] {
         let (o, _) = of_product(name, seed, 240.0);
         assert!(!o.is_limited(Resource::Ops), "{name}: {}", said(&o));
+    }
+}
+
+/// One of three servers refuses all that it is sent: 387 op/s were "proved", of a storage without any limit.
+#[test]
+fn the_same_share_refused_at_any_rate_is_no_limit() {
+    for (seed, broken) in [(1, 0.3), (2, 0.33), (3, 0.1), (4, 0.5)] {
+        let mut s = Events::new(seed, &[], 1);
+        (s.ops_cap, s.bytes_cap, s.base_s, s.broken) = (20_000.0, 500e6, 0.010, broken);
+        s.backoff = Backoff::Constant(0.0);
+        let o = drive::probe(&mut s, ProbeOptions { concurrency: 8, ..as_the_tool_does(60.0 * seed as f64) });
+        assert!(
+            !o.is_proved(Resource::Ops) && !o.is_proved(Resource::Bytes),
+            "{:?} {}",
+            o.evidence(),
+            said(&o)
+        );
+        assert_eq!(o.binding(), "share", "{seed}: {:?} {}", o.evidence(), said(&o));
+        let found = o.answers.same_share.unwrap();
+        assert!((found.share / broken - 1.0).abs() < 0.2, "{found:?}");
+        assert!(said(&o).contains("refused at any rate"), "{}", said(&o));
     }
 }
