@@ -60,8 +60,10 @@ def interval(values):
 
 
 class Box:
-    def __init__(self, nodes):
-        self.process = subprocess.Popen([PLIMSOLL, "target", "cluster", "--name", "benchobs", "--nodes", str(nodes), "--drives", "1"],
+    """A cluster in a box of so many nodes, with more flags of `plimsoll target cluster`."""
+
+    def __init__(self, nodes, *flags, name="benchobs"):
+        self.process = subprocess.Popen([PLIMSOLL, "target", "cluster", "--name", name, "--nodes", str(nodes), *(flags or ("--drives", "1"))],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
         if not line:

@@ -53,20 +53,18 @@ dist_built() { wait "$DIST" || { tail -40 "$LOGS/dist"; return 1; }; }
 step "build: release" dist_built
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted web scripts/web-tests.sh
 export PLIMSOLL_BIN=$PWD/target/dist/plimsoll-x86_64
-# Three files at a time: most of their time is waiting for a limit. The files that measure real limiters come last, without the
-# others beside them, and say of themselves that what fails is tried again (pytestmark), and so does the one whose checks are void, and
-# made again, as long as others take the CPU. A test that measures and fails while the hypervisor takes
-# the CPU is tried again, too, when it is calm (conftest.py); how often is told at the end, and what stayed void. They come last of all, so
-# that the time for another try is what is left of ninety minutes: after 80 nothing is tried again.
+# Three files at a time: most of their time is waiting for a limit. What measures (marked so: its figures are void where others take the
+# CPU) comes last, without the others beside it. What measures real limiters says of itself that what fails is tried again (pytestmark); the
+# rest of it is tried again where it was disturbed all the same, by the hypervisor, too (conftest.py); how often is told at the end, and what
+# stayed void. It comes last of all, so that the time for another try is what is left of ninety minutes: after 80 nothing is tried again.
 export PLIMSOLL_RETRY_UNTIL=$(($(date +%s) + 4800 - SECONDS))
-LIMITERS=(tests/e2e/test_limit_probe.py tests/e2e/test_check.py tests/e2e/test_limiters.py tests/e2e/test_block_truth.py)
 e2e() {
   SUMMARY='[0-9]+ (passed|failed|error).* in [0-9.]+' counted "$1" .local/venv/bin/python -m pytest -q --maxfail=25 \
-    --dist loadfile --no-loadscope-reorder -rRs -p no:cacheprovider "${@:2}"
+    --dist loadfile --no-loadscope-reorder -rRs -p no:cacheprovider "${@:2}" tests/e2e
 }
-e2e e2e -n 3 "${LIMITERS[@]/#/--ignore=}" tests/e2e
+e2e e2e -n 3 -m "not measures"
 SUMMARY='^[0-9]+ passed, [0-9]+ failed$' counted fuzz scripts/fuzz.sh "${FUZZ_SECONDS:-8}"
-e2e limiters -n 2 "${LIMITERS[@]}"
+e2e measured -n 2 -m measures
 
 say "done"
 # Once more, where whoever reads the end of a long log looks.

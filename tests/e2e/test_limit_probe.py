@@ -414,5 +414,8 @@ spread = 0.3
     (limit,) = r.summary["limits"]
     ops = limit["ops_per_s"]
     assert ops["proved"], limit
-    held(ops["sustained"]["value"], 100, 0.02)
+    # What the limiter saves up while the load holds back after refusals, up to a second's worth, is in the mean over some 20 s: it may be
+    # 5 % more, and the interval says so.
+    held(ops["sustained"]["value"], 100, 0.06, less=0.02)
+    assert ops["sustained"]["low"] <= 100 <= ops["sustained"]["high"], ops
     assert abs(ops["capacity"]["value"] / 20000 - 1) < 0.1, ops
