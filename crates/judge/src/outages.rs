@@ -64,6 +64,8 @@ struct Load {
     /// Syncs that close the load, to its very end.
     closing: Vec<SeriesCounts>,
     in_flight: Vec<f64>,
+    /// Mean slots that paused after refusals.
+    held_back: Vec<f64>,
     /// Slices `[from, to)` in which the client itself stood still.
     stopped: Vec<(usize, usize)>,
     /// What one op takes.
@@ -83,6 +85,8 @@ impl Load {
         let handed: Vec<HandedOver> = client.iter().map(handed_over).collect();
         let mut spread = client_time::spread(&handed, stage.workers, most_in_flight(stage), dt_s);
         spread.in_flight.resize(points.len(), 0.0);
+        let mut held_back: Vec<f64> = client.iter().map(|c| c.paused_ns as f64 / step_ns as f64).collect();
+        held_back.resize(points.len(), 0.0);
         let start_s = from_ns.div_ceil(step_ns) as f64 * dt_s;
         let stopped = all_stopped(data, stage, (from_ns, to_ns), start_s, dt_s);
         let took = |c: &SeriesCounts| {
@@ -99,6 +103,7 @@ impl Load {
             points,
             closing: closing_syncs(data, stage),
             in_flight: spread.in_flight,
+            held_back,
             stopped,
             loads,
             span_ns: (from_ns, to_ns),
@@ -123,6 +128,7 @@ impl Load {
             throttled: &ended.throttled,
             failed: &ended.failed,
             in_flight: &self.in_flight,
+            held_back: &self.held_back,
             dt_s: self.dt_s,
             op_s: self.op_s,
         });
@@ -412,6 +418,7 @@ mod tests {
             points,
             closing: Vec::new(),
             in_flight: vec![16.0; n],
+            held_back: vec![0.0; n],
             stopped: Vec::new(),
             op_s: 0.01,
             loads: Vec::new(),
@@ -452,6 +459,7 @@ mod tests {
                 .collect(),
             closing,
             in_flight: vec![4.0; n],
+            held_back: vec![0.0; n],
             stopped: Vec::new(),
             op_s: 0.001,
             loads: Vec::new(),

@@ -2,7 +2,7 @@
 
 use plimsoll_model::text::clean;
 use plimsoll_model::{Analysis, RunSummary};
-use plimsoll_store::{LoadOptions, RunData, RunDir, Seal, StoreError, Window};
+use plimsoll_store::{LoadOptions, RunData, RunDir, RunRecords, Seal, StoreError, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::lines::{self, Line};
@@ -101,16 +101,21 @@ pub fn read(dir: &RunDir, runs: usize) -> Result<RunReport, ReportError> {
         Ok(analysis) => report.analysis = analysis,
         Err(e) => report.gaps.push(format!("The analysis is not available: {e}.")),
     }
-    Ok(with_series(dir, report, runs))
+    Ok(with_series(dir, dir, report, runs))
 }
 
 /// The same of a run whose summary and analysis are not on disk: of one that goes on, or was killed.
-pub fn read_as_judged(dir: &RunDir, summary: RunSummary, analysis: Analysis) -> RunReport {
-    with_series(dir, RunReport { analysis, ..RunReport::of(summary) }, 1)
+pub fn read_as_judged(
+    dir: &RunDir,
+    records: &dyn RunRecords,
+    summary: RunSummary,
+    analysis: Analysis,
+) -> RunReport {
+    with_series(dir, records, RunReport { analysis, ..RunReport::of(summary) }, 1)
 }
 
-fn with_series(dir: &RunDir, mut report: RunReport, runs: usize) -> RunReport {
-    match load(dir, &report, runs) {
+fn with_series(dir: &RunDir, records: &dyn RunRecords, mut report: RunReport, runs: usize) -> RunReport {
+    match load(records, &report, runs) {
         Ok(series) => {
             // The last frame of a file that grows may be there in part.
             let files = series.data.damage.iter().filter(|_| !series.data.running);
@@ -132,19 +137,19 @@ fn with_series(dir: &RunDir, mut report: RunReport, runs: usize) -> RunReport {
     report
 }
 
-fn load(dir: &RunDir, report: &RunReport, runs: usize) -> Result<RunSeries, StoreError> {
+fn load(records: &dyn RunRecords, report: &RunReport, runs: usize) -> Result<RunSeries, StoreError> {
     let max_points = (3 * MAX_POINTS / runs.max(3) as u64).max(120);
     let max_samples = (3 * MAX_SAMPLES / runs.max(3)).max(60);
     let options = |step_ns| LoadOptions { step_ns: Some(step_ns), max_points, max_samples };
-    let mut data = dir.load(&options(SECOND_NS))?;
+    let mut data = records.load(&options(SECOND_NS))?;
     if data.stages.iter().map(|s| s.client.len()).sum::<usize>() < MIN_POINTS {
-        data = dir.load(&options(SECOND_NS / 5))?;
+        data = records.load(&options(SECOND_NS / 5))?;
     }
     let lines = lines::of(&report.summary, &report.analysis, &data);
     let mut windows: Vec<Window> = lines.iter().filter_map(|l| l.window).collect();
     windows.sort_by_key(|w| (w.stage, w.from, w.to));
     windows.dedup();
-    let totals = dir.totals(&windows, 0)?;
+    let totals = records.totals(&windows, 0)?;
     let spectra = spectrum::of(&report.summary, &lines, &totals);
     Ok(RunSeries { data, lines, spectra })
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_store::RunDir;
+use plimsoll_store::{GrowingRun, RunDir};
 
 use crate::feed::PageFeed;
 use crate::look::look;
@@ -14,8 +14,8 @@ use crate::now::LiveHints;
 
 /// A run's record grows about once a second.
 const LEAST_REST: Duration = Duration::from_secs(1);
-/// A look is followed by so many times its own length of rest: 5 % of one CPU at the most. (A choice: on a machine that measures.)
-const REST_PER_LOOK: u32 = 19;
+/// A look is followed by so many times its own length of rest: 2 % of one CPU at the most. (A choice: on a machine that measures.)
+const REST_PER_LOOK: u32 = 49;
 /// Who has no page for so long is not followed any more.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// A run that ended is judged by its own process; where that does not happen, it was killed, and is judged here.
@@ -56,7 +56,7 @@ impl RunFollower {
         let of_thread = Arc::clone(&follower);
         std::thread::Builder::new().name("follows-run".into()).spawn(move || {
             give_way();
-            of_thread.follow(&dir, &woken);
+            of_thread.follow(dir, &woken);
         })?;
         Ok(follower)
     }
@@ -98,7 +98,9 @@ impl RunFollower {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn follow(&self, dir: &RunDir, woken: &Receiver<()>) {
+    fn follow(&self, dir: RunDir, woken: &Receiver<()>) {
+        let run = GrowingRun::new(dir);
+        let dir = run.dir();
         let mut watched = Instant::now();
         let mut ended: Option<Instant> = None;
         loop {
@@ -114,7 +116,7 @@ impl RunFollower {
                 ended = None;
             }
             let hints = self.shared().hints.clone();
-            match look(dir, &hints) {
+            match look(&run, &hints) {
                 Ok(seen) => {
                     {
                         let mut shared = self.shared();

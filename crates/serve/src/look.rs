@@ -4,7 +4,7 @@ use plimsoll_judge::{judge, windows_of};
 use plimsoll_model::{Analysis, Level, RunSummary};
 use plimsoll_report::page::page;
 use plimsoll_report::{Layout, RunReport, glance, read, read_as_judged};
-use plimsoll_store::{LoadOptions, RunData, RunDir, StoreError, Totals, Window};
+use plimsoll_store::{GrowingRun, LoadOptions, RunData, RunDir, RunRecords, StoreError, Totals, Window};
 use serde_json::{Value, json};
 
 use crate::metrics::RunMetrics;
@@ -41,14 +41,17 @@ struct SoFar {
 }
 
 /// Looks at a run. One that has ended and was judged is shown as it is on disk.
-pub fn look(dir: &RunDir, hints: &LiveHints) -> Result<RunLook, StoreError> {
+pub fn look(run: &GrowingRun, hints: &LiveHints) -> Result<RunLook, StoreError> {
+    let dir = run.dir();
     let is_running = dir.is_running();
     if !is_running && dir.summary_is_there() {
         let report = read(dir, 1)
             .map_err(|e| StoreError::Content { path: dir.path().to_owned(), problem: e.to_string() })?;
         return Ok(ended(&report));
     }
-    let mut so_far = match so_far(dir) {
+    // What has ended is judged from its files.
+    let records: &dyn RunRecords = if is_running { run } else { dir };
+    let mut so_far = match so_far(dir, records) {
         Ok(so_far) => so_far,
         // There is no file of slices before the targets are ready.
         Err(_) if is_running => return Ok(before_the_first_slice(dir, hints)),
@@ -64,15 +67,15 @@ pub fn look(dir: &RunDir, hints: &LiveHints) -> Result<RunLook, StoreError> {
         other_agents: others,
         ..LiveNow::of(&so_far.data, so_far.measured.as_ref().or(so_far.whole.last()), hints)
     };
-    let report = read_as_judged(dir, so_far.summary, so_far.analysis);
+    let report = read_as_judged(dir, records, so_far.summary, so_far.analysis);
     let now = is_running.then_some(now);
     let title = title_of(&report, is_running);
     Ok(RunLook { page: state(&report, now), title, metrics, is_over: !is_running })
 }
 
 /// A run that was killed, or goes on: judged in memory, and nothing is written into its directory.
-fn so_far(dir: &RunDir) -> Result<SoFar, StoreError> {
-    let mut data = dir.load(&LoadOptions::default())?;
+fn so_far(dir: &RunDir, records: &dyn RunRecords) -> Result<SoFar, StoreError> {
+    let mut data = records.load(&LoadOptions::default())?;
     if data.running {
         // The last frame of a file that grows may be there in part.
         data.damage.clear();
@@ -86,7 +89,7 @@ fn so_far(dir: &RunDir) -> Result<SoFar, StoreError> {
     };
     let counted: Vec<Window> = data.stages[from..].iter().map(extent).collect();
     let asked = [&windows.measured[..], &windows.whole[..], &counted[..]].concat();
-    let mut totals = dir.totals(&asked, windows.measured.len())?;
+    let mut totals = records.totals(&asked, windows.measured.len())?;
     let counted = totals.split_off(windows.measured.len() + windows.whole.len());
     let whole = totals.split_off(windows.measured.len());
     let (summary, analysis) = judge(&data, &totals, &whole, &dir.altered_files()?);
@@ -145,7 +148,7 @@ fn state(report: &RunReport, now: Option<LiveNow>) -> Value {
 
 /// The judgement of a run that has none on disk.
 pub fn judged(dir: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
-    so_far(dir).map(|s| (s.summary, s.analysis))
+    so_far(dir, dir).map(|s| (s.summary, s.analysis))
 }
 
 #[cfg(test)]
@@ -179,7 +182,7 @@ mod tests {
         // Before there is a file of slices, and with an empty one.
         for with_file in [false, true] {
             let _file = with_file.then(|| dir.create_intervals("local", 100_000_000).unwrap());
-            let seen = look(&dir, &hints).unwrap();
+            let seen = look(&GrowingRun::new(dir.clone()), &hints).unwrap();
             let run = &seen.page["runs"][0];
             assert!(!seen.is_over && run["live"] == true, "{run}");
             assert_eq!((&run["status"], &run["glance"]["mark"]), (&json!("NOT YET"), &json!("NOT YET")));
@@ -190,7 +193,7 @@ mod tests {
             assert!(!run.to_string().contains("killed"), "{run}");
         }
         drop(held);
-        let seen = look(&dir, &hints).unwrap();
+        let seen = look(&GrowingRun::new(dir.clone()), &hints).unwrap();
         assert!(seen.is_over && seen.page["runs"][0].get("live").is_none());
         assert!(seen.page.to_string().contains("killed before its end"));
         assert!(!dir.summary_is_there(), "nothing is written into the directory of another's run");

@@ -134,7 +134,7 @@ fn report(dir: &RunDir) -> Response {
     let made = if dir.summary_is_there() {
         read(dir, 1)
     } else {
-        crate::look::judged(dir).map(|(s, a)| read_as_judged(dir, s, a)).map_err(Into::into)
+        crate::look::judged(dir).map(|(s, a)| read_as_judged(dir, dir, s, a)).map_err(Into::into)
     };
     match made.and_then(|r| html(std::slice::from_ref(&r), Layout::default())) {
         Ok(html) => page(html),

@@ -69,6 +69,8 @@ pub struct Seen<'a> {
     pub failed: &'a [f64],
     /// Mean ops in flight.
     pub in_flight: &'a [f64],
+    /// Mean slots of the load that paused after refusals, as the answers ask or by its own choice.
+    pub held_back: &'a [f64],
     /// Length of a slice, seconds.
     pub dt_s: f64,
     /// What one op takes as a rule, seconds.
@@ -81,7 +83,8 @@ type Gap = (usize, usize);
 /// All outages, in order. How the attempts in them ended is known by class only: whoever knows more names the outcome.
 pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     let n = s.ok.len();
-    let fits = [s.throttled.len(), s.failed.len(), s.in_flight.len()].iter().all(|l| *l == n);
+    let others = [s.throttled, s.failed, s.in_flight, s.held_back];
+    let fits = others.iter().all(|x| x.len() == n);
     if !fits || n == 0 || s.dt_s.is_nan() || s.dt_s <= 0.0 || s.ok.iter().any(|v| !v.is_finite()) {
         return Vec::new();
     }
@@ -211,9 +214,14 @@ fn only_stragglers(s: &Seen<'_>, g: Gap, found: &[Gap]) -> bool {
     rate.is_some_and(|r| s.ok[g.0..g.1].iter().sum::<f64>() <= STRAGGLERS * r * length_s)
 }
 
-/// Whether somebody waited for an answer, or was refused one.
+/// Whether somebody waited for an answer, or was refused one. Slots that all pause after one refusal each ask nobody: that is what their
+/// load does. Who is refused again after its pause has asked.
 fn asked(s: &Seen<'_>, g: Gap) -> bool {
     let of = |x: &[f64]| x[g.0..g.1].iter().sum::<f64>();
+    let slots = (of(s.held_back) + of(s.in_flight)) / (g.1 - g.0) as f64;
+    if of(s.failed) == 0.0 && of(s.held_back) > of(s.in_flight) {
+        return of(s.throttled) > slots;
+    }
     of(s.failed) + of(s.throttled) > 0.0 || of(s.in_flight) >= 0.5 * (g.1 - g.0) as f64
 }
 

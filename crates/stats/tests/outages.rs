@@ -28,12 +28,14 @@ struct Series {
     throttled: Vec<f64>,
     failed: Vec<f64>,
     in_flight: Vec<f64>,
+    held_back: Vec<f64>,
 }
 
 impl Series {
     fn of(ok: Vec<f64>) -> Self {
         let n = ok.len();
-        Self { ok, throttled: vec![0.0; n], failed: vec![0.0; n], in_flight: vec![16.0; n] }
+        let none = || vec![0.0; n];
+        Self { ok, throttled: none(), failed: none(), in_flight: vec![16.0; n], held_back: none() }
     }
 
     /// Ops per second in parts of (seconds, rate).
@@ -50,6 +52,7 @@ impl Series {
             throttled: &self.throttled,
             failed: &self.failed,
             in_flight: &self.in_flight,
+            held_back: &self.held_back,
             dt_s: DT_S,
             op_s,
             at: "it",
@@ -150,6 +153,7 @@ fn words_say_what_was_seen() {
         throttled: &none,
         failed: &none,
         in_flight: &vec![1.0; 150],
+        held_back: &none,
         dt_s: DT_S,
         op_s: 0.01,
     };
@@ -164,6 +168,25 @@ fn nobody_asked_is_no_outage() {
     let mut s = Series::parts(9, &[(10.0, 200.0), (4.0, 0.0), (10.0, 200.0)]);
     s.in_flight[100..140].fill(0.0);
     assert_eq!(s.find(0.08), []);
+}
+
+/// At the end of a burst all slots are refused once, and pause as they were told: nobody asks. A server that refuses them again and again
+/// while they back off was asked each time.
+#[test]
+fn a_load_that_holds_back_is_no_outage_and_refusals_that_go_on_are_one() {
+    let mut s = Series::parts(10, &[(10.0, 1800.0), (0.9, 0.0), (20.0, 100.0)]);
+    s.throttled[100] = 16.0;
+    s.in_flight[100..109].fill(0.8);
+    s.held_back[100..109].fill(15.2);
+    assert_eq!(s.find(0.004), []);
+    let mut s = Series::parts(11, &[(10.0, 1800.0), (9.0, 0.0), (20.0, 1800.0)]);
+    for i in (100..190).step_by(10) {
+        s.throttled[i] = 16.0;
+    }
+    s.in_flight[100..190].fill(0.8);
+    s.held_back[100..190].fill(15.2);
+    let found = s.find(0.004);
+    assert!(matches!(&found[..], [o] if o.kind == Kind::Throttled), "{found:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A run as its readers want it: per stage the series over time in bounded memory, and merged totals of windows.
 
 mod agents;
+mod growing;
 mod load;
 mod observed;
 mod samples;
@@ -14,6 +15,7 @@ use plimsoll_model::plan::Stage;
 use plimsoll_model::{Environment, Plan, Series, SeriesCounts, SeriesId};
 
 pub use agents::{AgentSeries, AgentTotals, RunAgent, StageAgent, StageCut};
+pub use growing::{GrowingRun, RunRecords};
 pub use observed::{ServerStep, SubjectSteps, server_steps};
 pub use samples::{HostSamples, ObservedSource};
 

@@ -134,6 +134,20 @@ impl FrameReader {
         Ok(Self { file, path: path.to_owned(), number: 0, good_end: 0, damage: None, done: false })
     }
 
+    /// At the frame after so many good ones, which take up so many bytes: [`Self::position`] of a reader that came to the end of a file
+    /// that grows.
+    pub fn open_at(path: &Path, (number, good_end): (u64, u64)) -> Result<Self, StoreError> {
+        let mut reader = Self::open(path)?;
+        reader.file.seek(SeekFrom::Start(good_end)).map_err(StoreError::io("read", path))?;
+        (reader.number, reader.good_end) = (number, good_end);
+        Ok(reader)
+    }
+
+    /// Frames that were read, and the bytes of the file that they take up.
+    pub fn position(&self) -> (u64, u64) {
+        (self.number, self.good_end)
+    }
+
     /// The next frame's content; `None` at the end, or at damage (see [`Self::damage`]).
     #[allow(
         clippy::should_implement_trait,

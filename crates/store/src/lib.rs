@@ -28,8 +28,9 @@ pub mod whole;
 
 pub use codec::{SparseInterval, SparseSeries};
 pub use data::{
-    AgentSeries, AgentTotals, HostSamples, LoadOptions, ObservedSource, Point, Quantiles, RunAgent, RunData,
-    ServerStep, StageAgent, StageCut, StageData, SubjectSteps, Totals, Window, server_steps,
+    AgentSeries, AgentTotals, GrowingRun, HostSamples, LoadOptions, ObservedSource, Point, Quantiles,
+    RunAgent, RunData, RunRecords, ServerStep, StageAgent, StageCut, StageData, SubjectSteps, Totals, Window,
+    server_steps,
 };
 pub use error::StoreError;
 pub use frame::Damage;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::StoreError;
 use crate::frame::Damage;
-use crate::stream::{Record, StreamReader};
+use crate::stream::{Record, StreamPosition, StreamReader};
 
 /// Reads all files side by side. Each record comes with the number of the file that it is from: merging, which loses it, is left to
 /// whoever reads.
@@ -36,6 +36,11 @@ impl MergedReader {
     /// Files that could not be read to their end, by number; complete when [`Self::next`] gave `None`.
     pub fn damage(&self) -> impl Iterator<Item = (usize, &Damage)> {
         self.readers.iter().enumerate().filter_map(|(file, r)| Some((file, r.damage()?)))
+    }
+
+    /// How far each file was read; of all records that were given out when [`Self::next`] gave `None`.
+    pub fn positions(&self) -> Vec<StreamPosition> {
+        self.readers.iter().map(StreamReader::position).collect()
     }
 
     /// The next in the order of the grid, and the number of its file; `None`: all streams have ended.

@@ -181,6 +181,16 @@ pub struct StreamReader {
     header: Header,
     frame: Vec<u8>,
     at: usize,
+    /// A frame was whole, and what is in it is not ours: nothing behind it is read, however the file grows.
+    is_bad: bool,
+}
+
+/// How far a file that grows was read: to the end of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPosition {
+    header: Header,
+    frames: (u64, u64),
+    is_bad: bool,
 }
 
 impl StreamReader {
@@ -210,7 +220,23 @@ impl StreamReader {
             return Err(bad(format!("a grid of {} ns is none that is written", header.grid_ns)));
         }
         let at = frame.len() - c.remaining();
-        Ok(Self { frames, header, frame, at })
+        Ok(Self { frames, header, frame, at, is_bad: false })
+    }
+
+    /// Where another reader of the file had come to its end ([`Self::position`]).
+    pub fn open_at(path: &Path, from: &StreamPosition) -> Result<Self, StoreError> {
+        let frames = FrameReader::open_at(path, from.frames)?;
+        let mut reader =
+            Self { frames, header: from.header.clone(), frame: Vec::new(), at: 0, is_bad: from.is_bad };
+        if from.is_bad {
+            reader.frames.stop("a record cannot be read");
+        }
+        Ok(reader)
+    }
+
+    /// How far it has read: whole frames, of the last of which all records were given out.
+    pub fn position(&self) -> StreamPosition {
+        StreamPosition { header: self.header.clone(), frames: self.frames.position(), is_bad: self.is_bad }
     }
 
     /// As whoever made the file wrote it.
@@ -275,6 +301,7 @@ impl StreamReader {
     }
 
     fn stop(&mut self, why: &StoreError) {
+        self.is_bad = true;
         self.frames.stop(why.to_string());
         (self.frame, self.at) = (Vec::new(), 0);
     }

@@ -70,6 +70,20 @@ impl Skipped {
         *n = n.saturating_add(1);
     }
 
+    /// Adds what was skipped elsewhere.
+    pub fn merge(&mut self, other: Self) {
+        for (unknown, n) in other.counts {
+            self.add(unknown.clone());
+            let kept = if self.counts.contains_key(&unknown) {
+                unknown
+            } else {
+                Unknown { what: "others".into(), ..unknown }
+            };
+            let all = self.counts.entry(kept).or_default();
+            *all = all.saturating_add(n.saturating_sub(1));
+        }
+    }
+
     /// All records were known.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()

@@ -1,5 +1,5 @@
 //! From the files of a run to what they hold, in bounded memory: records become points, and neighbouring points are merged where
-//! there are too many.
+//! there are too many. growing.rs does the same of a run that goes on, without reading twice.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,16 @@ use plimsoll_model::plan::ControllerSpec;
 use plimsoll_model::{Plan, Series};
 
 use super::agents::Roll;
-use super::{AgentTotals, LoadOptions, Point, RunAgent, RunData, StageData, Totals, Window, samples};
+use super::{
+    AgentTotals, HostSamples, LoadOptions, ObservedSource, Point, RunAgent, RunData, StageData, Totals,
+    Window, samples,
+};
 use crate::StoreError;
 use crate::codec::SparseInterval;
 use crate::frame::Damage;
 use crate::mark::{Mark, StageReport};
 use crate::merge::MergedReader;
-use crate::rundir::RunDir;
+use crate::rundir::{EnvFile, RunDir};
 use crate::stream::{Record, StreamReader};
 use crate::unknown::{Skipped, Unknown};
 
@@ -42,10 +45,24 @@ impl RunDir {
                 _ => per_point = per_point.saturating_mul(4),
             }
         };
+        let mut skipped = Skipped::default();
+        let told = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
+        self.assembled(env, loader, told, (damage, skipped))
+    }
+
+    /// A run of what its files hold.
+    pub(super) fn assembled(
+        &self,
+        env: EnvFile,
+        loader: Loader,
+        (hosts, observed): (Vec<HostSamples>, Vec<ObservedSource>),
+        (damage, more_skipped): (Vec<Damage>, Skipped),
+    ) -> Result<RunData, StoreError> {
         let plan = self.plan()?;
+        let (grid_ns, per_point) = (loader.span.grid_ns, loader.per_point);
         let (mut stages, marks, mut skipped, mut agents) = loader.finish();
+        skipped.merge(more_skipped);
         stages.iter_mut().for_each(|s| s.planned_ns = planned_ns(&plan, s));
-        let (hosts, observed) = self.load_samples(options.max_samples, &mut damage, &mut skipped)?;
         samples::assign(&mut agents, &hosts);
         let end = self.sealed()?.map(|s| s.end);
         Ok(RunData {
@@ -111,23 +128,13 @@ impl RunDir {
                 }
             }
         }
-        type Sums<'a> = ((&'a Window, Vec<SparseInterval>), BTreeMap<usize, AgentTotals>);
-        let finish = |((w, blocks), agents): Sums<'_>| {
-            let mut all = SparseInterval::empty(0);
-            blocks.iter().for_each(|b| all.merge(b));
-            Totals {
-                window: *w,
-                client: all.client,
-                series: all.series.iter().map(Series::to_form).collect(),
-                agents: agents.into_values().collect(),
-                blocks: blocks.into_iter().map(|b| b.series).collect(),
-            }
-        };
-        Ok(windows.iter().zip(sums).zip(agents).map(finish).collect())
+        let agents = agents.into_iter().map(|a| a.into_values().collect());
+        let all = windows.iter().zip(sums).zip(agents);
+        Ok(all.map(|((w, blocks), agents)| Totals::of_blocks(*w, blocks, agents)).collect())
     }
 
     /// First and last slice, without decoding the rest.
-    fn span(&self, readers: Vec<StreamReader>) -> Result<Span, StoreError> {
+    pub(super) fn span(&self, readers: Vec<StreamReader>) -> Result<Span, StoreError> {
         let (mut first, mut last, mut grid_ns) = (u64::MAX, 0, None);
         for mut reader in readers {
             let own_ns = reader.header().grid_ns;
@@ -152,20 +159,36 @@ impl RunDir {
     }
 }
 
+impl Totals {
+    /// Of what its stretches hold.
+    pub(super) fn of_blocks(window: Window, blocks: Vec<SparseInterval>, agents: Vec<AgentTotals>) -> Self {
+        let mut all = SparseInterval::empty(0);
+        blocks.iter().for_each(|b| all.merge(b));
+        Self {
+            window,
+            client: all.client,
+            series: all.series.iter().map(Series::to_form).collect(),
+            agents,
+            blocks: blocks.into_iter().map(|b| b.series).collect(),
+        }
+    }
+}
+
 /// The agent that each interval file names.
-fn sources(readers: &[StreamReader]) -> Vec<String> {
+pub(super) fn sources(readers: &[StreamReader]) -> Vec<String> {
     readers.iter().map(|r| r.header().source.clone()).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Span {
-    first: u64,
-    last: u64,
-    grid_ns: u64,
+pub(super) struct Span {
+    pub first: u64,
+    pub last: u64,
+    pub grid_ns: u64,
 }
 
 /// Builds stages from records in order, holding one open point per stage.
-struct Loader {
+#[derive(Debug, Clone)]
+pub(super) struct Loader {
     span: Span,
     per_point: u64,
     roll: Roll,
@@ -176,7 +199,7 @@ struct Loader {
     /// Points of series and clients that are held, and those of single agents in quarters.
     cells: u64,
     /// There are more than [`MAX_CELLS`]: the step has to grow.
-    too_many: bool,
+    pub too_many: bool,
 }
 
 /// Points of all series together that are held at most: about 300 MB.
@@ -185,6 +208,7 @@ const MAX_CELLS: u64 = 1 << 20;
 const AGENT_CELLS_IN_ONE: u64 = 4;
 
 /// The point of a stage that slices are being added to.
+#[derive(Debug, Clone)]
 struct OpenPoint {
     point: u64,
     sum: SparseInterval,
@@ -201,7 +225,7 @@ impl OpenPoint {
 }
 
 impl Loader {
-    fn new(span: Span, per_point: u64, roll: Roll) -> Self {
+    pub(super) fn new(span: Span, per_point: u64, roll: Roll) -> Self {
         Self {
             span,
             per_point,
@@ -215,7 +239,8 @@ impl Loader {
         }
     }
 
-    fn take(&mut self, file: usize, record: Record) {
+    /// The next record of a file.
+    pub(super) fn take(&mut self, file: usize, record: Record) {
         let agent = self.roll.agent_of(file);
         match record {
             Record::Mark(mark) => {
@@ -386,9 +411,15 @@ impl Loader {
         }
     }
 
-    fn close_all(&mut self) {
+    /// No more is added to open points.
+    pub(super) fn close_all(&mut self) {
         let open: Vec<u32> = self.open.keys().copied().collect();
         open.into_iter().for_each(|stage| self.close(stage));
+    }
+
+    /// Slices in a point.
+    pub(super) fn per_point(&self) -> u64 {
+        self.per_point
     }
 
     fn finish(self) -> (Vec<StageData>, Vec<Mark>, Skipped, Vec<RunAgent>) {

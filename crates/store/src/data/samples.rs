@@ -10,7 +10,7 @@ use super::{RunAgent, RunData};
 use crate::StoreError;
 use crate::frame::Damage;
 use crate::rundir::RunDir;
-use crate::stream::{Record, StreamReader};
+use crate::stream::{Header, Record, StreamReader};
 use crate::unknown::{Skipped, Unknown};
 
 /// One host's samples in one role, by time.
@@ -74,52 +74,99 @@ impl RunDir {
         damage: &mut Vec<Damage>,
         skipped: &mut Skipped,
     ) -> Result<(Vec<HostSamples>, Vec<ObservedSource>), StoreError> {
-        let files = self.sample_files()?;
-        let (max, most_readings) = ((max / files.len().max(1)).max(2), MOST_READINGS / files.len().max(1));
-        let mut hosts: Vec<HostSamples> = Vec::new();
-        let mut observed = Vec::new();
-        for path in files {
-            let mut reader = StreamReader::open(&path)?;
-            let host = reader.header().source.clone();
-            let mut scrapes = Scrapes::new(reader.header().observes.clone(), most_readings);
-            let again = hosts.iter().any(|h| h.host == host);
-            let mut of_role = [Role::Client, Role::Server].map(|role| (role, Thinned::new(max)));
-            while let Some(record) = reader.next()? {
-                match record {
-                    Record::Sample(s) if s.host != host => {
-                        skipped.add(Unknown::of_counts("sample", "of another host than its file"));
-                    }
-                    Record::Sample(_) if again => {
-                        skipped.add(Unknown::of_counts("sample", "of a host that has a file already"));
-                    }
-                    Record::Sample(s) => {
-                        let mine = of_role.iter_mut().find(|(role, _)| *role == s.role);
-                        mine.expect("both roles are there").1.push(*s);
-                    }
-                    Record::Scrape(s) => scrapes.push(*s),
-                    Record::Unknown(u) => skipped.add(u),
-                    Record::Interval { .. } | Record::Mark(_) => {}
-                }
-            }
-            observed.extend(scrapes.finish());
+        let paths = self.sample_files()?;
+        let mut files = Vec::with_capacity(paths.len());
+        for path in &paths {
+            let mut reader = StreamReader::open(path)?;
+            let is_again = has_file(&files, &reader.header().source);
+            let mut file = SampleFile::new(reader.header(), is_again, max, paths.len());
+            file.read(&mut reader)?;
             damage.extend(reader.damage().cloned());
-            for (role, mut thinned) in of_role {
-                if !thinned.kept.is_empty() {
-                    thinned.kept.sort_by_key(|s| s.at_ns);
-                    hosts.push(HostSamples {
-                        host: host.clone(),
-                        role,
-                        every: thinned.every,
-                        samples: thinned.kept,
-                    });
-                }
+            files.push(file);
+        }
+        Ok(gathered(files, skipped))
+    }
+}
+
+/// Whether a host's samples are in one of these files.
+pub(super) fn has_file<'a>(files: impl IntoIterator<Item = &'a SampleFile>, host: &str) -> bool {
+    files.into_iter().any(|f| f.host == host && f.of_role.iter().any(|(_, kept)| !kept.kept.is_empty()))
+}
+
+/// What was kept of files of samples, in their order.
+pub(super) fn gathered(
+    files: impl IntoIterator<Item = SampleFile>,
+    skipped: &mut Skipped,
+) -> (Vec<HostSamples>, Vec<ObservedSource>) {
+    let (mut hosts, mut observed) = (Vec::new(), Vec::new());
+    for file in files {
+        skipped.merge(file.skipped);
+        observed.extend(file.scrapes.finish());
+        for (role, mut thinned) in file.of_role {
+            if !thinned.kept.is_empty() {
+                thinned.kept.sort_by_key(|s| s.at_ns);
+                let (host, every) = (file.host.clone(), thinned.every);
+                hosts.push(HostSamples { host, role, every, samples: thinned.kept });
             }
         }
-        Ok((hosts, observed))
+    }
+    (hosts, observed)
+}
+
+/// What is kept of one file, as far as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct SampleFile {
+    host: String,
+    /// The host has a file already.
+    is_again: bool,
+    scrapes: Scrapes,
+    of_role: [(Role, Thinned); 2],
+    skipped: Skipped,
+}
+
+impl SampleFile {
+    /// Of so many files: all of them together keep `max` samples.
+    pub(super) fn new(header: &Header, is_again: bool, max: usize, files: usize) -> Self {
+        let (max, most_readings) = ((max / files.max(1)).max(2), MOST_READINGS / files.max(1));
+        Self {
+            host: header.source.clone(),
+            is_again,
+            scrapes: Scrapes::new(header.observes.clone(), most_readings),
+            of_role: [Role::Client, Role::Server].map(|role| (role, Thinned::new(max))),
+            skipped: Skipped::default(),
+        }
+    }
+
+    /// To the end of the file.
+    fn read(&mut self, reader: &mut StreamReader) -> Result<(), StoreError> {
+        while let Some(record) = reader.next()? {
+            self.take(record);
+        }
+        Ok(())
+    }
+
+    /// The next record.
+    pub(super) fn take(&mut self, record: Record) {
+        match record {
+            Record::Sample(s) if s.host != self.host => {
+                self.skipped.add(Unknown::of_counts("sample", "of another host than its file"));
+            }
+            Record::Sample(_) if self.is_again => {
+                self.skipped.add(Unknown::of_counts("sample", "of a host that has a file already"));
+            }
+            Record::Sample(s) => {
+                let mine = self.of_role.iter_mut().find(|(role, _)| *role == s.role);
+                mine.expect("both roles are there").1.push(*s);
+            }
+            Record::Scrape(s) => self.scrapes.push(*s),
+            Record::Unknown(u) => self.skipped.add(u),
+            Record::Interval { .. } | Record::Mark(_) => {}
+        }
     }
 }
 
 /// Keeps scrapes of one source, fewer of them where each holds much.
+#[derive(Debug, Clone)]
 struct Scrapes {
     of: ObservedSource,
     readings: usize,
@@ -162,6 +209,7 @@ fn readings(scrape: &Scrape) -> usize {
 }
 
 /// Keeps at most `max` things of a stream of unknown length: every one, then every second, then every fourth.
+#[derive(Debug, Clone)]
 struct Thinned {
     kept: Vec<Sample>,
     max: usize,
