@@ -9,6 +9,7 @@ The first page goes through a relay, which is closed for the cut, as a network w
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -275,7 +276,7 @@ def watched(args, start, load):
         data = Path(base) / "objects"
         s3 = subprocess.Popen([PLIMSOLL, "target", "s3", "--listen", "127.0.0.1:0", "--data", data, "--bucket", "bench", "--no-sync"],
                               env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        watcher = None
+        watcher = run = None
         try:
             endpoint = json.loads(s3.stdout.readline())["endpoint"]
             line = [PLIMSOLL, "object", "get", "--endpoint", endpoint, "--bucket", "bench", "--size", "4KiB", "--objects", str(4 * args.agents),
@@ -302,6 +303,9 @@ def watched(args, start, load):
             print("".join(said[-12:]))
             table(args, rows, told, end)
         finally:
+            if run and run.poll() is None:
+                run.send_signal(signal.SIGINT)
+                run.wait(60)
             if watcher:
                 watcher.close()
             s3.terminate()
