@@ -5,7 +5,8 @@ ones). The server has read them once before (--cold tells what the first reading
 filter's time is from the change event to the frame after the rows are shown, in the page's own clock: server, JSON and drawing are in it.
 
 `--live` instead measures what watching a run costs it: ABBA, pairs of runs of the embedded server with `--live` and a page open, and
-without; the ratio of rates with its interval is that of `plimsoll compare`. The last lines are a table for bench/README.md.
+without; the ratio of rates with its interval is that of `plimsoll compare`. `--agents N` watches one run of so many agents from its start to
+its end (serve_fleet.py): memory of the page, CPU of its server, a cut, a late page. The last lines are a table for bench/README.md.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import serve_fleet
 from harness import PLIMSOLL, ROOT
 
 WEB = ROOT / "web"
@@ -137,7 +139,7 @@ def live(args):
         for i in range(args.pairs):
             for watched in (True, False) if i % 2 == 0 else (False, True):
                 before = set(os.listdir(dir))
-                command = [PLIMSOLL, *args.load.split(), "--duration", args.duration, *(["--live"] if watched else [])]
+                command = [PLIMSOLL, *args.load.split(), "--duration", args.duration or "20s", *(["--live"] if watched else [])]
                 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
                 page = script = None
                 if watched:
@@ -166,7 +168,16 @@ if __name__ == "__main__":
     p.add_argument("--cold", action="store_true", help="read all runs anew first")
     p.add_argument("--live", action="store_true", help="what watching a run costs it")
     p.add_argument("--pairs", type=int, default=10)
-    p.add_argument("--duration", default="20s")
+    p.add_argument("--agents", type=int, help="watch a run of a fleet of so many agents")
+    p.add_argument("--agents-rate", default="320/s", help="what all agents together do")
+    p.add_argument("--every", type=float, default=30, help="seconds from sample to sample of --agents")
+    p.add_argument("--duration", help="of a run: 20s with --live, 10min with --agents unless given")
     p.add_argument("--load", default="object put --endpoint embedded --size 4KiB --concurrency 4 --warmup 2s")
     args = p.parse_args()
-    live(args) if args.live else history(args)
+    if args.agents:
+        args.duration = args.duration or "10min"
+        serve_fleet.watched(args, lambda script, url: node(script, url, CHROMIUM, stdin=subprocess.PIPE), load)
+    elif args.live:
+        live(args)
+    else:
+        history(args)

@@ -207,6 +207,19 @@ def api(at, path, status=200, **headers):
     return json.loads(text)
 
 
+def test_a_list_has_the_course_of_each_rate(plimsoll, background):
+    run = plimsoll("run", ROOT / "plans" / "sim.toml", "--json", check=True).summary
+    at = Told(background("serve", "--listen", "0")).address("runs of")
+    # The list is there first.
+    wait_until(lambda: any(r["course"] for r in api(at, "/api/runs")["runs"]), seconds=60, what="the course of its rate")
+    (listed,) = api(at, "/api/runs")["runs"]
+    course, line = listed["course"], run["workloads"][0]
+    assert course["of"] is None and len(course["ops_per_s"]) == 32, course
+    assert abs(course["seconds"] - line["window_s"]) < 0.3, (course, line["window_s"])
+    mean = sum(course["ops_per_s"]) / 32
+    assert abs(mean / line["ops_per_s"]["value"] - 1) < 0.01, (mean, line["ops_per_s"])
+
+
 def test_the_history_is_filtered_pivoted_compared_and_followed_over_time(plimsoll, background, runs):
     for tier in ("gold", "gold", "tin"):
         plimsoll("object", "put", "--endpoint", "embedded", "--size", "4KiB", "--concurrency", "2", "--warmup", "0s", "--duration", "2s", "--label", f"tier={tier}",

@@ -29,6 +29,16 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Att
   return element;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+/** The same of a drawing. */
+export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number> = {}, ...children: (Node | string)[]): SVGElementTagNameMap[K] {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
 let ids = 0;
 export const uniqueId = (prefix: "table" | "chart" | "choice"): string => `${prefix}-${++ids}`;
 /** Made by the page, for what refers to it; says nothing of what it stands at. */

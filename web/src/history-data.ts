@@ -2,7 +2,8 @@
 import type { Estimate, Level } from "./feed";
 import type { Figure } from "./history-state";
 
-export interface ListedRun { id: string; started_at: string; what: string; result: string; mark: string; standing: string; labels: Record<string, string>; imported: string | null }
+export interface Course { of: string | null; seconds: number; ops_per_s: number[] }
+export interface ListedRun { id: string; started_at: string; what: string; result: string; mark: string; standing: string; labels: Record<string, string>; imported: string | null; course: Course | null }
 export interface ListedTest { id: string; started_at: string; hosts: number; result: string; status: string }
 export interface ListAnswer {
   schema: "plimsoll.history/1"; all: number; found: number; skip: number; runs: ListedRun[]; tests: ListedTest[];

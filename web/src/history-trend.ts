@@ -1,19 +1,11 @@
 // The drawing of a trend: each run at its place in the order of time, with its interval; levels, and where they change. Runs are evenly
 // apart: between two of them may be an hour or a month, and the table below says when each was.
-import { h } from "./dom";
+import { h, svg as part } from "./dom";
 import { high, latencyTick, low, MIB, tick } from "./format";
 import type { TrendAnswer } from "./history-data";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 280;
 const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 14, 30];
-
-function part(name: string, attributes: Record<string, string | number>, text = ""): SVGElement {
-  const e = document.createElementNS(SVG, name);
-  for (const [n, v] of Object.entries(attributes)) e.setAttribute(n, String(v));
-  e.textContent = text;
-  return e;
-}
 
 export function trendDrawing(a: TrendAnswer, width: number, text: string): HTMLElement {
   const ends = a.points.flatMap((p) => [low(p.figure), high(p.figure)]).filter((v) => Number.isFinite(v) && v < 1e300);

@@ -6,6 +6,7 @@ import type { CompareAnswer, ListAnswer, PivotAnswer, PivotCell, TrendAnswer } f
 import { FIGURES, toggled, type Figure, type HistoryState } from "./history-state";
 import { keyed, morphChildren, type Living } from "./keyed";
 import { trendDrawing } from "./history-trend";
+import { sparkline } from "./sparkline";
 
 /** Changes what is shown, and the address with it. */
 export type Go = (change: Partial<HistoryState>) => void;
@@ -58,12 +59,12 @@ export function runsView(a: ListAnswer, s: HistoryState, go: Go): (HTMLElement |
   }
   const row = (r: ListAnswer["runs"][number]) => keyed(r.id, h("tr", { class: r.standing === "invalid" ? "invalid" : null },
     h("th", { scope: "row" }, runLink(r.id)), h("td", {}, minute(r.started_at)), h("td", { class: "what" }, r.what || "-", labels(r.labels)),
-    h("td", {}, r.result || "-"), h("td", {}, r.mark, r.imported ? h("span", { class: "said" }, `imported from ${r.imported}`) : null),
+    h("td", {}, r.course ? sparkline(r.course) : null), h("td", {}, r.result || "-"), h("td", {}, r.mark, r.imported ? h("span", { class: "said" }, `imported from ${r.imported}`) : null),
     h("td", { class: "sides" }, sideButton(s, "a", r.id, go), " ", sideButton(s, "b", r.id, go))));
   const test = (t: ListAnswer["tests"][number]) => keyed(t.id, h("tr", {},
     h("th", { scope: "row" }, h("a", { href: `/net/${encodeURIComponent(t.id)}` }, t.id)), h("td", {}, minute(t.started_at)), h("td", { class: "what" }, `network test, ${counted(t.hosts, "host")}`),
-    h("td", {}, t.result), h("td", {}, t.status), h("td", {}, "")));
-  const heads = ["Run", "Started (UTC)", "What", "Result", "Validity", "Compare"];
+    h("td", {}), h("td", {}, t.result), h("td", {}, t.status), h("td", {}, "")));
+  const heads = ["Run", "Started (UTC)", "What", "Rate over time", "Result", "Validity", "Compare"];
   const shown = a.runs.length;
   const page = (skip: number, text: string) => h("button", { type: "button", click: () => go({ skip }) }, text);
   const table = (caption: string, rows: HTMLElement[]) => keyed(caption, h("div", { class: "scroll", role: "group", "aria-label": caption, tabindex: 0 }, h("table", { class: "runs" },

@@ -74,6 +74,8 @@ const ratio = (t: TrafficUse | undefined): string => (t?.per_byte == null ? "" :
 /** Whether this part of the way is the one at its ceiling. */
 const binds = (w: ServersWindow, kinds: string[]): boolean => w.limit?.verdict === "one" && kinds.includes(w.limit.resource);
 
+const BETWEEN = "between servers";
+
 interface Flow { hosts: number; streams: [Stream[], Stream[], Stream[]] }
 
 /** From the clients to the drives: with clients, between servers, on drives. */
@@ -83,10 +85,11 @@ function flowOf(w: ServersWindow): Flow {
   const network = binds(w, ["network in", "network out"]);
   const clients = ([["written", w.clients_wrote_per_s], ["read", w.clients_read_per_s]] as const).filter(([, rate]) => rate > 0).map(([text, rate]) => ({ text, more: "payload", rate, shares: network }));
   const drives = [...(w.clients_wrote_per_s > 0 ? [stream("written", of("written to drives"), binds(w, ["drive"]))] : []), ...(w.clients_read_per_s > 0 ? [stream("read", of("read from drives"), binds(w, ["drive"]))] : [])];
-  return { hosts: new Set(w.resources.map((r) => r.host)).size, streams: [clients, [stream("between servers", of("between servers"), network)], drives] };
+  return { hosts: new Set(w.resources.map((r) => r.host)).size, streams: [clients, [stream(BETWEEN, of(BETWEEN), network)], drives] };
 }
 
 const BAND = 46;
+const HEAD = 7;
 const SVG = "http://www.w3.org/2000/svg";
 type Shape = [string, Record<string, string | number>, string?];
 
@@ -103,21 +106,26 @@ function svgOf(width: number, height: number, shapes: Shape[]): SVGSVGElement {
   return svg;
 }
 
-/** One band: as thick as its bytes, dashed where nobody told of them. Always from the left to the right; where bytes come back the arrow says so. */
+/** The way that bytes go: from the left to the right, back, or both between places of one kind. */
+const headsOf = (s: Stream): ("left" | "right")[] => (s.text === BETWEEN ? ["left", "right"] : s.text === "read" ? ["left"] : ["right"]);
+
+/** One band: as thick as its bytes, dashed where nobody told of them, with a head at each end that bytes come to. */
 function band(s: Stream, most: number, x: number, y: number, length: number): Shape[] {
   const thick = s.rate === null ? 2 : Math.max(1.5, (s.rate / most) * BAND);
   const colour = s.shares ? "var(--s2)" : "var(--s1)";
   const middle = y + 34 + BAND / 2;
-  const back = s.text === "read";
-  const tip = back ? x : x + length;
-  const out = back ? 7 : -7;
+  const heads = headsOf(s);
+  const head = (end: "left" | "right"): Shape => {
+    const [tip, out] = end === "left" ? [x, HEAD] : [x + length, -HEAD];
+    return ["path", { d: `M${tip},${middle} l${out},${-(thick / 2 + 4)} v${thick + 8} z`, fill: colour, class: "head" }];
+  };
   return [
     ["text", { x: x + length / 2, y: y + 12, "text-anchor": "middle", fill: "var(--ink)", "font-weight": 600 }, `${s.text}${s.rate === null ? "" : ` ${mb(s.rate)}`}`],
     ["text", { x: x + length / 2, y: y + 27, "text-anchor": "middle", fill: "var(--muted)" }, s.more],
     s.rate === null
       ? ["line", { x1: x, x2: x + length, y1: middle, y2: middle, stroke: "var(--muted)", "stroke-width": 1.5, "stroke-dasharray": "4 4" }]
-      : ["rect", { x: back ? x + 7 : x, y: middle - thick / 2, width: length - 7, height: thick, fill: colour, "fill-opacity": 0.55 }],
-    ...(s.rate === null ? [] : [["path", { d: `M${tip},${middle} l${out},${-(thick / 2 + 4)} v${thick + 8} z`, fill: colour }] as Shape]),
+      : ["rect", { x: heads.includes("left") ? x + HEAD : x, y: middle - thick / 2, width: length - HEAD * heads.length, height: thick, fill: colour, "fill-opacity": 0.55 }],
+    ...(s.rate === null ? [] : heads.map(head)),
   ];
 }
 
@@ -174,7 +182,7 @@ export function flow(run: Run): ChartElement | null {
   const most = Math.max(...all.map((x) => x.rate ?? 0));
   const limit = w.limit?.verdict === "one" ? " Orange: what goes through what was at its ceiling." : "";
   const places = ["clients and servers", "servers", "servers and drives"];
-  const said = (x: Stream, place: string) => `${x.text === "between servers" ? x.text : `${x.text}, between ${place}`}: ${x.rate === null ? "not observed" : mb(x.rate)}${x.rate !== null && x.more ? ` (${x.more})` : ""}`;
+  const said = (x: Stream, place: string) => `${x.text === BETWEEN ? x.text : `${x.text}, between ${place}`}: ${x.rate === null ? "not observed" : mb(x.rate)}${x.rate !== null && x.more ? ` (${x.more})` : ""}`;
   return chart({
     title: "Where the bytes go",
     note: `Thickness is bytes a second, of ${seconds(w.end_s - w.start_s)} within the measured window.${limit}`,

@@ -100,6 +100,25 @@ it("lists runs, filters them, and keeps what was asked for in the address", () =
   await page.waitForURL(`**/runs/${run}`, PATIENT);
 }));
 
+it("draws how the rate of each run went, and says it in words", () => withPage("/", async (page) => {
+  await found(page, "28 of 28 runs");
+  // They come to the list once it is there; a void run without a rate has none.
+  await page.waitForFunction(() => document.querySelectorAll("#view tbody svg.spark").length === 27, null, PATIENT);
+  const gold = page.locator("#view tbody tr", { hasText: "20261124-080000-0017" }).getByRole("img");
+  assert.equal(await gold.getAttribute("aria-label"), "Rate over 8.0 s: from 800 to 800 op/s, lowest 400 op/s, highest 800 op/s");
+  const heads = await page.$$eval("#view thead th", (list) => list.map((e) => e.textContent));
+  assert.deepEqual(heads.slice(2, 5), ["What", "Rate over time", "Result"]);
+  // Nothing is drawn anew while the list stays as it is.
+  await page.evaluate(() => { window.line = document.querySelector("#view tbody svg.spark path.rate"); });
+  await page.selectOption("#f-op", "put");
+  await found(page, "4 of 28 runs");
+  assert.equal(await page.locator("#view tbody svg.spark").count(), 3);
+  assert.ok(await page.evaluate(() => window.line.isConnected));
+  // On paper it is ink, whatever the screen was.
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  assert.equal(await page.evaluate(() => getComputedStyle(window.line).stroke), "rgb(0, 0, 0)");
+}));
+
 it("keeps focus and elements of what stays when the list is filtered", () => withPage("/?label=tier%3Dgold", async (page) => {
   await found(page, "24 of 28 runs");
   await page.locator("#view tbody tr").nth(3).locator("th a").focus();

@@ -1,7 +1,23 @@
 // The address of the history: what it says comes back, and what the server is asked has no more than the view needs.
 import { describe, expect, it } from "vitest";
 
+import type { Course } from "../src/history-data";
 import { fromQuery, isFiltered, toggled, toQuery, toRequest } from "../src/history-state";
+import { courseText, coursePoints } from "../src/sparkline";
+
+describe("how a rate went", () => {
+  const course = (ops_per_s: number[], of: string | null = null): Course => ({ of, seconds: 30, ops_per_s });
+
+  it("is told in words", () => {
+    expect(courseText(course([410, 120, 1395]))).toBe("Rate over 30.0 s: from 410 to 1,395 op/s, lowest 120 op/s, highest 1,395 op/s");
+    expect(courseText(course([0.5, 0, 2], "get 4 KiB, 16 in flight"))).toBe("Rate over 30.0 s of get 4 KiB, 16 in flight: from 0.500 to 2.00 op/s, lowest 0 op/s, highest 2.00 op/s");
+  });
+
+  it("is drawn from zero up, inside its place", () => {
+    expect(coursePoints([100, 50, 0])).toEqual([[3, 3], [55, 12], [107, 21]]);
+    expect(coursePoints([0, 0])).toEqual([[3, 21], [107, 21]]);
+  });
+});
 
 describe("the address of the history", () => {
   it("comes back as it was written, whatever labels are called", () => {

@@ -1,10 +1,10 @@
 //! How long a list of many runs takes: `many DIRECTORY [NUMBER]` makes so many (10,000) runs there, unless it has them, and prints what it
-//! takes to read them all, to look whether they are still the same, to list and to filter them.
+//! takes to read them all, to look whether they are still the same, to list and to filter them, and to read how the rate of each went.
 
 mod support;
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plimsoll_index::{RunFilter, RunIndex};
 use support::{MadeRun, make};
@@ -37,6 +37,14 @@ fn main() {
             "{what}: {} of {} runs read; up to date after {refreshed:.2?}, {all} listed after {listed:.2?}; {some} filtered in {filtered:.2?}",
             done.read, done.runs
         );
+        let begun = Instant::now();
+        let read = index.read_courses(Duration::from_secs(86_400)).expect("the record of each is read");
+        let took = begun.elapsed();
+        let known = index.courses().expect("they are known").len();
+        println!(
+            "{what}: {read} courses read in {took:.2?}, {known} given in {:.2?}",
+            begun.elapsed() - took
+        );
     }
 }
 
@@ -44,6 +52,8 @@ fn main() {
 fn filled(root: &Path, number: usize) {
     let ops = ["get", "put", "stat", "delete"];
     let tiers: Vec<String> = (0..20).map(|t| format!("t{t}")).collect();
+    // Half a minute each.
+    let ended: Vec<u64> = (0..300).map(|i| 70 + i % 7).collect();
     let template = tempfile::tempdir().expect("a directory for the template");
     for i in 0..number {
         let id = format!(
@@ -59,7 +69,15 @@ fn filled(root: &Path, number: usize) {
         if i < ops.len() * tiers.len() {
             make(
                 root,
-                &MadeRun { id: &id, op, tier, hours: i as i64, rate: 700.0 + i as f64, ..MadeRun::default() },
+                &MadeRun {
+                    id: &id,
+                    op,
+                    tier,
+                    hours: i as i64,
+                    rate: 700.0 + i as f64,
+                    ended: &ended,
+                    ..MadeRun::default()
+                },
             );
             if i == 0 {
                 continue;

@@ -1,6 +1,6 @@
 //! The index as its users have it: opened or made anew, brought up to date, asked.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::course::RunCourse;
 use crate::entry::{IndexedLine, IndexedRun};
 use crate::filter::RunFilter;
 use crate::{IndexError, RunStanding, entry, fingerprint, place, tables};
@@ -104,6 +105,37 @@ impl RunIndex {
     /// The lines of the runs that are wanted, oldest first, in the order of each summary.
     pub fn lines(&mut self, filter: &RunFilter) -> Result<Vec<IndexedLine>, IndexError> {
         self.sound(|index| tables::lines(&index.db, filter))
+    }
+
+    /// How the rates of the runs went, by the names of their directories, as far as [`Self::read_courses`] has come. A run without a rate has
+    /// none.
+    pub fn courses(&mut self) -> Result<HashMap<String, RunCourse>, IndexError> {
+        self.sound(|index| tables::courses(&index.db))
+    }
+
+    /// Reads the courses of runs that have come to their end since, the newest first, for about so long: a record of hours is a matter of
+    /// seconds, and ten thousand of them are nothing that a list waits for. How many were read; 0: there are no more.
+    pub fn read_courses(&mut self, time: Duration) -> Result<usize, IndexError> {
+        self.sound(|index| index.courses_for(time))
+    }
+
+    fn courses_for(&mut self, time: Duration) -> Result<usize, IndexError> {
+        let until = Instant::now() + time;
+        let mut read = Vec::new();
+        for run in tables::without_course(&self.db)? {
+            if !read.is_empty() && Instant::now() >= until {
+                break;
+            }
+            let course = RunDir::open(&self.root.join(&run.0)).ok().and_then(|dir| RunCourse::of(&dir));
+            read.push((run, course));
+        }
+        if read.is_empty() {
+            return Ok(0);
+        }
+        let all = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        read.iter().try_for_each(|(run, course)| tables::put_course(&all, run, course.as_ref()))?;
+        all.commit()?;
+        Ok(read.len())
     }
 
     /// Does what is asked; where the file turns out to be damaged, once more with one that is made anew.

@@ -8,13 +8,14 @@ use rusqlite::{Connection, params, params_from_iter};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::course::RunCourse;
 use crate::entry::{IndexedLine, IndexedRun};
 use crate::filter::RunFilter;
 use crate::fingerprint::Fingerprint;
 use crate::{IndexError, RunStanding};
 
 /// Raised whenever the tables, or what is put into them, change.
-pub(crate) const SCHEMA_VERSION: i64 = 2;
+pub(crate) const SCHEMA_VERSION: i64 = 3;
 /// `plim`: what file(1) and SQLite know our file by.
 const APPLICATION_ID: i64 = 0x706c_696d;
 
@@ -24,6 +25,7 @@ const TABLES: &str = "
         started_us INTEGER, standing TEXT NOT NULL, settled INTEGER NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE docs (dir TEXT PRIMARY KEY, run TEXT NOT NULL, lines TEXT NOT NULL, hash BLOB NOT NULL);
+    CREATE TABLE courses (dir TEXT PRIMARY KEY, course TEXT NOT NULL, hash BLOB NOT NULL);
     CREATE TABLE labels (dir TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
     CREATE TABLE ops (dir TEXT NOT NULL, op TEXT NOT NULL);
     CREATE TABLE targets (dir TEXT NOT NULL, word TEXT NOT NULL);
@@ -68,6 +70,7 @@ pub(crate) fn are_sound(db: &Connection) -> bool {
     checked.is_ok_and(|said| said == "ok")
         && ["labels", "ops", "targets"].into_iter().all(read)
         && runs(db, &RunFilter::default()).is_ok()
+        && courses(db).is_ok()
 }
 
 /// What is known of a directory without its entry.
@@ -144,6 +147,7 @@ pub(crate) fn remove(db: &Connection, dir: &str) -> Result<(), IndexError> {
     for delete in [
         "DELETE FROM runs WHERE dir = ?",
         "DELETE FROM docs WHERE dir = ?",
+        "DELETE FROM courses WHERE dir = ?",
         "DELETE FROM labels WHERE dir = ?",
         "DELETE FROM ops WHERE dir = ?",
         "DELETE FROM targets WHERE dir = ?",
@@ -186,4 +190,43 @@ pub(crate) fn lines(db: &Connection, filter: &RunFilter) -> Result<Vec<IndexedLi
     let all = rows(db, filter)?;
     let lines = all.into_iter().map(|(_, _, lines)| parsed::<Vec<IndexedLine>>(&lines));
     Ok(lines.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Directories of runs that have come to their end and whose course was not looked for since they were read, with their fingerprint; the
+/// newest first.
+pub(crate) fn without_course(db: &Connection) -> Result<Vec<(String, [u8; 16])>, IndexError> {
+    let mut select = db.prepare(
+        "SELECT runs.dir, runs.print FROM runs LEFT JOIN courses ON courses.dir = runs.dir \
+         WHERE courses.dir IS NULL AND standing IN ('valid', 'partly', 'invalid') ORDER BY second DESC, made_ns DESC, id DESC",
+    )?;
+    let rows = select.query_map([], |r| Ok((r.get::<_, String>(0)?, r.get::<_, [u8; 16]>(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Puts a course, or that there is none, unless the run was read again meanwhile, or is gone.
+pub(crate) fn put_course(
+    db: &Connection,
+    (dir, print): &(String, [u8; 16]),
+    course: Option<&RunCourse>,
+) -> Result<(), IndexError> {
+    let text = json(&course);
+    let hash = hash(dir, &text);
+    db.prepare("INSERT OR REPLACE INTO courses SELECT dir, ?, ? FROM runs WHERE dir = ? AND print = ?")?
+        .execute(params![text, hash, dir, print])?;
+    Ok(())
+}
+
+/// All that are known, by directory.
+pub(crate) fn courses(db: &Connection) -> Result<HashMap<String, RunCourse>, IndexError> {
+    let mut select = db.prepare("SELECT dir, course, hash FROM courses WHERE course != 'null'")?;
+    let mut rows = select.query([])?;
+    let mut out = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let (dir, course): (String, String) = (row.get(0)?, row.get(1)?);
+        if row.get::<_, [u8; 16]>(2)? != hash(&dir, &course) {
+            return Err(IndexError::Damaged(format!("the course of {dir} is not what was written")));
+        }
+        out.insert(dir, parsed(&course)?);
+    }
+    Ok(out)
 }

@@ -228,3 +228,53 @@ fn two_processes_at_once_come_to_the_same() {
         assert_eq!((runs, ids.len()), (40, 40));
     }
 }
+
+/// Of a list of ten thousand each is drawn, and none of them keeps it waiting: courses are read apart, and once.
+#[test]
+fn how_a_rate_went_is_read_once_of_runs_that_have_one() {
+    let dir = tempfile::tempdir().unwrap();
+    three(dir.path());
+    // Two seconds at 400 op/s, one at 100, five at 400.
+    let ended: Vec<u64> = (0..80).map(|i| if (20..30).contains(&i) { 10 } else { 40 }).collect();
+    let drawn = "20261104-080000-0004";
+    let made = MadeRun { id: drawn, hours: 72, ended: &ended, ..MadeRun::default() };
+    make(dir.path(), &made);
+    make(dir.path(), &MadeRun { id: "20261105-080000-0005", unsealed: true, hours: 96, ..made });
+    rested();
+    let mut index = open(dir.path());
+    index.refresh().unwrap();
+    assert!(index.courses().unwrap().is_empty(), "nobody has asked for it");
+    // The newest first, and one at least, however little time there is; not of what has not come to its end.
+    assert_eq!(index.read_courses(Duration::ZERO).unwrap(), 1);
+    let known = index.courses().unwrap();
+    assert_eq!(known.keys().collect::<Vec<_>>(), [drawn]);
+    let course = &known[drawn];
+    assert_eq!((course.line, course.seconds, course.ops_per_s.len()), (0, 8.0, 32));
+    assert_eq!(course.ops_per_s[..8], [400.0; 8]);
+    assert_eq!(course.ops_per_s[8..12], [100.0; 4]);
+    assert_eq!(course.ops_per_s[12..], [400.0; 20]);
+    // Whoever has no rate has no course, which is known, too.
+    assert_eq!(index.read_courses(Duration::from_secs(60)).unwrap(), 3);
+    assert_eq!(index.courses().unwrap(), known);
+    drop(index);
+    let mut index = open(dir.path());
+    assert_eq!(index.refresh().unwrap().read, 0);
+    assert_eq!(
+        (index.read_courses(Duration::from_secs(60)).unwrap(), index.courses().unwrap()),
+        (0, known.clone())
+    );
+
+    // A run that was read again is looked at again, and a cache that was damaged draws nothing.
+    let plan = dir.path().join(drawn).join("plan.toml");
+    fs::write(&plan, fs::read_to_string(&plan).unwrap() + "\n").unwrap();
+    assert_eq!(index.refresh().unwrap().read, 1);
+    assert!(index.courses().unwrap().is_empty());
+    assert_eq!(index.read_courses(Duration::from_secs(60)).unwrap(), 1);
+    let file = dir.path().join("index.sqlite");
+    let sql = rusqlite::Connection::open(&file).unwrap();
+    sql.execute_batch("UPDATE courses SET course = replace(course, '100', '900')").unwrap();
+    drop(sql);
+    assert!(index.courses().unwrap().is_empty(), "it was made anew");
+    assert_eq!(index.read_courses(Duration::from_secs(60)).unwrap(), 4);
+    assert_eq!(index.courses().unwrap(), known);
+}

@@ -20,7 +20,12 @@ fn main() {
     let noise = |i: usize| [0.0, 0.7, -0.4, 0.3, -0.6][i % 5];
     let made = |i: usize, op: &str, tier: &str, rate: f64, void: bool| {
         let id = format!("202611{:02}-080000-{i:04x}", 1 + i);
-        make(&root, &MadeRun { id: &id, op, tier, hours: 24 * i as i64, rate, void, ..MadeRun::default() });
+        // Eight seconds of a tenth of the rate in each slice; half of it for one of them. The run that is void has no rate to draw.
+        let ended: Vec<u64> = (0..if void { 0 } else { 80 })
+            .map(|k| (rate / if k / 10 == 2 { 20.0 } else { 10.0 }).max(1.0) as u64)
+            .collect();
+        let hours = 24 * i as i64;
+        make(&root, &MadeRun { id: &id, op, tier, hours, rate, void, ended: &ended, ..MadeRun::default() });
     };
     for i in 0..24 {
         made(i, "get", "gold", if i < 12 { 1000.0 } else { 800.0 } + 10.0 * noise(i), false);

@@ -10,6 +10,9 @@ use crate::varint::{Cursor, put_u64, put_u128};
 /// An interval as it lies on disk, and as hours of them fit into memory.
 pub type SparseInterval = Interval<SparseHistogram>;
 
+/// Bits of the flags that say which histograms follow the one of responses.
+const OPTIONAL_HISTOGRAMS: u8 = 0b1111;
+
 /// A series of such an interval.
 pub type SparseSeries = Series<SparseHistogram>;
 
@@ -54,6 +57,15 @@ pub fn decode(c: &mut Cursor<'_>) -> Result<SparseInterval, StoreError> {
         return Err(StoreError::Record("series id (twice in a slice)"));
     }
     Ok(SparseInterval { index, series, client })
+}
+
+/// Of what [`encode`] wrote the index, and each series' ops and bytes; how long they took is passed over, which is most of it.
+pub fn decode_counts(c: &mut Cursor<'_>) -> Result<(u64, Vec<(SeriesId, SeriesCounts)>), StoreError> {
+    let index = c.u64("slice index")?;
+    decode_client(c)?;
+    let n = c.count("number of series")?;
+    let series = (0..n).map(|_| series_counts(c)).collect::<Result<_, _>>()?;
+    Ok((index, series))
 }
 
 fn encode_client(c: &ClientCounts, out: &mut Vec<u8>) {
@@ -112,11 +124,29 @@ fn encode_series(s: &SparseSeries, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_series(c: &mut Cursor<'_>) -> Result<SparseSeries, StoreError> {
+fn decode_id(c: &mut Cursor<'_>) -> Result<SeriesId, StoreError> {
     let stage = c.u32("stage")?;
     let workload = u16::try_from(c.u64("workload")?).map_err(|_| StoreError::Record("workload"))?;
     let kind = kind_of(c.u8("op kind")?)?;
-    let counts = decode_counts(c)?;
+    Ok(SeriesId { stage, workload, kind })
+}
+
+fn series_counts(c: &mut Cursor<'_>) -> Result<(SeriesId, SeriesCounts), StoreError> {
+    let (id, counts) = (decode_id(c)?, decode_ended(c)?);
+    SparseHistogram::pass(c)?;
+    let present = c.u8("histogram flags")?;
+    for _ in 0..(present & OPTIONAL_HISTOGRAMS).count_ones() {
+        SparseHistogram::pass(c)?;
+    }
+    for _ in 0..c.count("number of endpoints")? {
+        decode_endpoint(c)?;
+    }
+    Ok((id, counts))
+}
+
+fn decode_series(c: &mut Cursor<'_>) -> Result<SparseSeries, StoreError> {
+    let id = decode_id(c)?;
+    let counts = decode_ended(c)?;
     let response = SparseHistogram::decode(c)?;
     let present = c.u8("histogram flags")?;
     let mut optional = |bit: u8| (present >> bit & 1 == 1).then(|| SparseHistogram::decode(c)).transpose();
@@ -124,12 +154,11 @@ fn decode_series(c: &mut Cursor<'_>) -> Result<SparseSeries, StoreError> {
     let (submission, throttled) = (optional(2)?, optional(3)?);
     let n = c.count("number of endpoints")?;
     let endpoints = (0..n).map(|_| decode_endpoint(c)).collect::<Result<_, _>>()?;
-    let id = SeriesId { stage, workload, kind };
     Ok(SparseSeries { id, counts, response, service, first_byte, submission, throttled, endpoints })
 }
 
 /// All but the time in system of failed ops: that came later, and stands at the end of the interval.
-fn decode_counts(c: &mut Cursor<'_>) -> Result<SeriesCounts, StoreError> {
+fn decode_ended(c: &mut Cursor<'_>) -> Result<SeriesCounts, StoreError> {
     let mut counts = SeriesCounts { started: c.u64("started")?, ..SeriesCounts::default() };
     for _ in 0..c.u8("number of outcomes")? {
         let i = usize::from(c.u8("outcome")?);

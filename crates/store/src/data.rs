@@ -1,6 +1,7 @@
 //! A run as its readers want it: per stage the series over time in bounded memory, and merged totals of windows.
 
 mod agents;
+mod course;
 mod growing;
 mod load;
 mod observed;

@@ -39,5 +39,5 @@ pub use mark::{Mark, StageReport};
 pub use merge::MergedReader;
 pub use rundir::{EnvFile, ImportedLines, RunDir, RunEntry, RunState, Seal};
 pub use sparse::SparseHistogram;
-pub use stream::{Record, StreamReader, StreamWriter};
+pub use stream::{Record, SliceCounts, StreamReader, StreamWriter};
 pub use unknown::{Skipped, Unknown};

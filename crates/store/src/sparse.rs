@@ -173,6 +173,16 @@ impl SparseHistogram {
         }
         Ok(Self { sum_ns, buckets })
     }
+
+    /// Passes over what [`Self::encode`] wrote.
+    pub fn pass(c: &mut Cursor<'_>) -> Result<(), StoreError> {
+        c.pass("histogram sum")?;
+        for _ in 0..c.count("histogram size")? {
+            c.pass("histogram bucket")?;
+            c.pass("histogram count")?;
+        }
+        Ok(())
+    }
 }
 
 /// Three digits: 2048 values are told apart one by one, then each doubling has 1024 buckets.

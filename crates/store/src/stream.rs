@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use plimsoll_model::{Interval, Sample, Scrape};
+use plimsoll_model::{Interval, Sample, Scrape, SeriesCounts, SeriesId};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
@@ -69,6 +69,17 @@ pub enum Record {
     Scrape(Box<Scrape>),
     /// A record that this version cannot read.
     Unknown(Unknown),
+}
+
+/// What ended in a slice, without how long it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SliceCounts {
+    /// Index of the stage that was running.
+    pub stage: u32,
+    /// Number of the slice on the run's grid.
+    pub index: u64,
+    /// In the order of the file. Without the time in system of failed ops.
+    pub series: Vec<(SeriesId, SeriesCounts)>,
 }
 
 /// Collects records and appends them as frames.
@@ -273,6 +284,23 @@ impl StreamReader {
                 }
                 // [`Self::next`] tells what is skipped.
                 _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next interval without its times: for the rate over a long file.
+    pub fn next_counts(&mut self) -> Result<Option<SliceCounts>, StoreError> {
+        while let Some((tag, start, end)) = self.next_raw()? {
+            if tag != TAG_INTERVAL {
+                continue;
+            }
+            let mut c = Cursor::new(&self.frame[start..end]);
+            // [`Self::next`] tells what is skipped.
+            let Ok(stage) = c.u32("stage") else { continue };
+            let Ok((index, series)) = codec::decode_counts(&mut c) else { continue };
+            if in_time(index, self.header.grid_ns) {
+                return Ok(Some(SliceCounts { stage, index, series }));
             }
         }
         Ok(None)

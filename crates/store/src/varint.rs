@@ -72,6 +72,12 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.u128(what)?).map_err(|_| StoreError::Record(what))
     }
 
+    /// Passes over a number of any size; `what`: for the error, if it is cut off.
+    pub fn pass(&mut self, what: &'static str) -> Result<(), StoreError> {
+        while self.u8(what)? & 0x80 != 0 {}
+        Ok(())
+    }
+
     /// A count of things that take at least one byte each, so that no count can ask for more memory than there is data.
     pub fn count(&mut self, what: &'static str) -> Result<usize, StoreError> {
         let n = self.u64(what)?;
@@ -105,7 +111,11 @@ mod tests {
             let mut c = Cursor::new(&out);
             prop_assert_eq!(c.u128("v").unwrap(), v);
             prop_assert!(c.is_empty());
+            let mut c = Cursor::new(&out);
+            c.pass("v").unwrap();
+            prop_assert!(c.is_empty());
             prop_assert!(Cursor::new(&out[..out.len() - 1]).u128("v").is_err());
+            prop_assert!(Cursor::new(&out[..out.len() - 1]).pass("v").is_err());
         }
 
         #[test]

@@ -1,5 +1,6 @@
 //! A run that goes on is read as if it were read from its beginning each time.
 
+#[allow(dead_code, reason = "other tests use the rest")]
 mod common;
 
 use common::{GRID_NS, new_run, slice, stage_start, write_stage};

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plimsoll_model::analysis::{self, LineSpan};
 use plimsoll_model::summary::{Latencies, LatencySummary, SCHEMA, WorkloadSummary};
 use plimsoll_model::{
-    Environment, Estimate, Finding, Histogram, Interval, Level, Plan, RunStatus, RunSummary,
+    Analysis, Environment, Estimate, Finding, Histogram, Interval, Level, OpKind, Plan, RunStatus,
+    RunSummary, SeriesCounts, SeriesId,
 };
-use plimsoll_store::{EnvFile, RunDir};
+use plimsoll_store::{EnvFile, Mark, RunDir, SparseHistogram, SparseInterval, SparseSeries, StreamWriter};
 
 /// What a made-up run is to be.
 pub struct MadeRun<'a> {
@@ -20,7 +22,12 @@ pub struct MadeRun<'a> {
     pub rate: f64,
     pub void: bool,
     pub unsealed: bool,
+    /// Ops that ended well in each slice of its measured time; empty: its record has no counts.
+    pub ended: &'a [u64],
 }
+
+/// Length of a slice.
+const GRID_NS: u64 = 100_000_000;
 
 impl Default for MadeRun<'_> {
     fn default() -> Self {
@@ -32,6 +39,7 @@ impl Default for MadeRun<'_> {
             rate: 800.0,
             void: false,
             unsealed: false,
+            ended: &[],
         }
     }
 }
@@ -49,7 +57,8 @@ mix = { null = 1 }
 pub fn make(root: &Path, m: &MadeRun<'_>) -> RunDir {
     let run = RunDir::create_at(&root.join(m.id)).unwrap();
     let labels = BTreeMap::from([("tier".to_owned(), m.tier.to_owned())]);
-    run.write_plan(&Plan { labels: labels.clone(), ..Plan::from_toml(PLAN).unwrap() }).unwrap();
+    let plan = Plan { labels: labels.clone(), ..Plan::from_toml(PLAN).unwrap() };
+    run.write_plan(&plan).unwrap();
     let begin: jiff::Timestamp = "2026-11-01T08:00:00Z".parse().unwrap();
     let started_at = (begin + jiff::SignedDuration::from_hours(m.hours)).to_string();
     let environment = Environment { started_at, ..Environment::default() };
@@ -61,14 +70,75 @@ pub fn make(root: &Path, m: &MadeRun<'_>) -> RunDir {
         clock_offsets_ns: BTreeMap::new(),
     })
     .unwrap();
-    let mut stream = run.create_intervals("local", 100_000_000).unwrap();
-    stream.interval(0, &Interval::empty(0)).unwrap();
+    let mut stream = run.create_intervals("local", GRID_NS).unwrap();
+    match m.ended {
+        [] => stream.interval(0, &Interval::empty(0)).unwrap(),
+        _ => record(&mut stream, &plan, m),
+    }
     stream.finish().unwrap();
     if !m.unsealed {
         run.seal("done").unwrap();
     }
+    if !m.ended.is_empty() {
+        let end_s = m.ended.len() as f64 * GRID_NS as f64 / 1e9;
+        let span = LineSpan {
+            line: 0,
+            stage: 0,
+            workload: 0,
+            kind: kind(m),
+            repeat: 0,
+            start_s: 0.0,
+            end_s,
+            window_start_s: 0.0,
+            window_end_s: end_s,
+        };
+        let analysis = Analysis { schema: analysis::SCHEMA.into(), spans: vec![span], ..Analysis::default() };
+        run.write_analysis(&analysis).unwrap();
+    }
     run.write_summary(&summary(m, labels, environment)).unwrap();
     run
+}
+
+fn kind(m: &MadeRun<'_>) -> OpKind {
+    OpKind::parse(m.op).expect("a kind of op")
+}
+
+/// One stage, measured from its first slice to its last.
+fn record(stream: &mut StreamWriter, plan: &Plan, m: &MadeRun<'_>) {
+    let (stage, end_ns) = (0, m.ended.len() as u64 * GRID_NS);
+    let start = Mark::StageStart {
+        stage,
+        at_ns: 0,
+        spec: Box::new(plan.stages[0].clone()),
+        endpoints: Vec::new(),
+        workers: 1,
+        ring: String::new(),
+        slots: 16,
+    };
+    stream.mark(&start).unwrap();
+    stream.mark(&Mark::WarmupEnd { stage, at_ns: 0 }).unwrap();
+    let mut times = Histogram::new();
+    (1..200).for_each(|i| times.record(i * 100_000));
+    let times = SparseHistogram::from(&times);
+    for (index, ended) in m.ended.iter().enumerate() {
+        let mut counts = SeriesCounts { started: *ended, ..SeriesCounts::default() };
+        counts.outcomes[0] = *ended;
+        let series = SparseSeries {
+            id: SeriesId { stage, workload: 0, kind: kind(m) },
+            counts,
+            response: times.clone(),
+            service: None,
+            first_byte: None,
+            submission: None,
+            throttled: None,
+            endpoints: Vec::new(),
+        };
+        let slice = SparseInterval { series: vec![series], ..SparseInterval::empty(index as u64) };
+        stream.sparse(stage, &slice).unwrap();
+    }
+    let reason = "duration".to_owned();
+    stream.mark(&Mark::StopRequested { stage, at_ns: end_ns, reason }).unwrap();
+    stream.mark(&Mark::StageEnd { stage, at_ns: end_ns }).unwrap();
 }
 
 fn summary(m: &MadeRun<'_>, labels: BTreeMap<String, String>, environment: Environment) -> RunSummary {

@@ -6,13 +6,25 @@ use plimsoll_index::IndexedRun;
 use plimsoll_store::RunState;
 use serde::Serialize;
 
-use super::{History, HistoryQuery, HistoryTest};
+use super::trended::name;
+use super::{History, HistoryQuery, HistoryRun, HistoryTest};
 
 /// Runs of one answer.
 pub const RUNS_SHOWN: usize = 100;
 /// Names of labels, and values of each, that are offered: beyond them one is written into the address.
 const MOST_LABELS: usize = 50;
 const MOST_VALUES: usize = 200;
+
+/// How a run's rate went over its measured time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ListedCourse {
+    /// Which line it is of, where the run has several.
+    pub of: Option<String>,
+    /// Length of the time.
+    pub seconds: f64,
+    /// In equal parts of it.
+    pub ops_per_s: Vec<f64>,
+}
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +40,8 @@ pub struct ListedRun {
     pub standing: &'static str,
     pub labels: BTreeMap<String, String>,
     pub imported: Option<String>,
+    /// Null: it has no rate, or its record was not read yet.
+    pub course: Option<ListedCourse>,
 }
 
 /// What there is to filter by.
@@ -75,7 +89,15 @@ pub struct ListAnswer {
     pub note: Option<String>,
 }
 
-fn row(run: &IndexedRun) -> ListedRun {
+fn course(history: &History, r: &HistoryRun) -> Option<ListedCourse> {
+    let course = r.course.as_ref()?;
+    let lines = &history.lines[r.lines.clone()];
+    let of = lines.iter().find(|l| l.line == course.line).filter(|_| lines.len() > 1).map(name);
+    Some(ListedCourse { of, seconds: course.seconds, ops_per_s: course.ops_per_s.clone() })
+}
+
+fn row(history: &History, r: &HistoryRun) -> ListedRun {
+    let run = &r.run;
     let mark = match (run.entry.state, run.mark.as_str()) {
         (RunState::Running, _) => "running",
         (RunState::Unfinished, _) => "killed, not judged",
@@ -91,6 +113,7 @@ fn row(run: &IndexedRun) -> ListedRun {
         standing: run.standing.name(),
         labels: run.entry.labels.clone(),
         imported: run.imported.clone(),
+        course: course(history, r),
     }
 }
 
@@ -100,7 +123,7 @@ pub fn list(history: &History, query: &HistoryQuery) -> ListAnswer {
     let mut runs = Vec::new();
     for r in history.runs.iter().filter(|r| query.filter.takes(&r.run)) {
         if found >= query.skip && runs.len() < RUNS_SHOWN {
-            runs.push(row(&r.run));
+            runs.push(row(history, r));
         }
         found += 1;
     }

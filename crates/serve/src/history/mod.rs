@@ -9,13 +9,13 @@ mod pivoted;
 mod query;
 mod trended;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_index::{IndexedLine, IndexedRun, RunIndex};
+use plimsoll_index::{IndexedLine, IndexedRun, RunCourse, RunIndex};
 use plimsoll_model::text::clean;
 use plimsoll_store::net;
 
@@ -35,6 +35,9 @@ const LEAST_REST: Duration = Duration::from_secs(1);
 const REST_PER_READING: u32 = 19;
 /// What is older is not shown without waiting for what is newer: somebody comes back to a page after a while.
 const STALE: Duration = Duration::from_secs(10);
+/// The rates of runs are drawn beside the list, and read in parts of this time, the newest runs first, once there is a list. (A choice:
+/// those of a page or two.)
+const FOR_COURSES: Duration = Duration::from_millis(500);
 /// Network tests that are listed, the newest.
 const MOST_TESTS: usize = 100;
 
@@ -43,6 +46,8 @@ const MOST_TESTS: usize = 100;
 pub struct HistoryRun {
     pub run: IndexedRun,
     pub lines: Range<usize>,
+    /// `None`: it has no rate, or its record was not read yet.
+    pub course: Option<RunCourse>,
 }
 
 /// A network test, in a list.
@@ -128,8 +133,9 @@ impl RunHistory {
                 Err(e) => reading.problem = Some(format!("no thread can be had: {e}")),
             }
         }
-        if reading.history.as_ref().is_none_or(|(_, at)| at.elapsed() > STALE) {
-            let waited = self.read.wait_timeout_while(reading, patience, |r| r.under_way);
+        let is_stale = |r: &Reading| r.history.as_ref().is_none_or(|(_, at)| at.elapsed() > STALE);
+        if is_stale(&reading) {
+            let waited = self.read.wait_timeout_while(reading, patience, |r| r.under_way && is_stale(r));
             reading = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         match (&reading.history, &reading.problem) {
@@ -142,23 +148,42 @@ impl RunHistory {
     fn read_all(&self) {
         let begun = Instant::now();
         let before = held(&self.reading).history.as_ref().map(|(h, _)| Arc::clone(h));
-        // A bug in here must not leave its readers waiting for ever.
-        let all = std::panic::AssertUnwindSafe(|| self.history(before.as_deref()));
-        let found = std::panic::catch_unwind(all).unwrap_or_else(|_| Err("a bug in plimsoll".into()));
+        let list = guarded(|| self.history(before.as_deref()))
+            .map(|changed| changed.map(Arc::new).or(before).unwrap_or_default());
+        {
+            let mut reading = held(&self.reading);
+            match &list {
+                Ok(history) => {
+                    reading.history = Some((Arc::clone(history), Instant::now()));
+                    reading.problem = None;
+                }
+                Err(why) => reading.problem = Some(why.clone()),
+            }
+        }
+        // What is drawn beside the list keeps nobody from it.
+        self.read.notify_all();
+        let drawn = list.and_then(|history| guarded(|| self.with_more_courses(&history)));
         let ended = Instant::now();
         let mut reading = held(&self.reading);
         reading.under_way = false;
         reading.rests_until = Some(ended + LEAST_REST.max((ended - begun) * REST_PER_READING));
-        match found {
-            Ok(changed) => {
-                let history = changed.map(Arc::new).or(before).unwrap_or_default();
-                reading.history = Some((history, ended));
-                reading.problem = None;
-            }
-            Err(why) => reading.problem = Some(why),
+        if let Ok(Some(history)) = drawn {
+            reading.history = Some((Arc::new(history), ended));
         }
         drop(reading);
         self.read.notify_all();
+    }
+
+    /// `None`: there are no more.
+    fn with_more_courses(&self, history: &History) -> Result<Option<History>, String> {
+        let mut held = held(&self.index);
+        let Some(index) = held.as_mut() else { return Ok(None) };
+        if index.read_courses(FOR_COURSES).map_err(|e| e.to_string())? == 0 {
+            return Ok(None);
+        }
+        let mut more = History { tests: history.tests.clone(), ..history.again() };
+        more.draw(index.courses().map_err(|e| e.to_string())?);
+        Ok(Some(more))
     }
 
     /// All there is; `None`: as it was before.
@@ -185,8 +210,11 @@ impl RunHistory {
         let all = Default::default();
         let runs = index.runs(&all).map_err(|e| e.to_string())?;
         let lines = index.lines(&all).map_err(|e| e.to_string())?;
+        let courses = index.courses().map_err(|e| e.to_string())?;
         let note = index.note().map(str::to_owned);
-        Ok(Some(History { tests, note, ..History::of(runs, lines) }))
+        let mut found = History { tests, note, ..History::of(runs, lines) };
+        found.draw(courses);
+        Ok(Some(found))
     }
 
     /// A record is never changed: what is known is not read again.
@@ -215,6 +243,12 @@ impl RunHistory {
     }
 }
 
+/// A bug in what is done must not leave its readers waiting for ever.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    caught.unwrap_or_else(|_| Err("a bug in plimsoll".into()))
+}
+
 fn clean_labels(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     labels.iter().map(|(k, v)| (clean(k).into_owned(), clean(v).into_owned())).collect()
 }
@@ -233,7 +267,7 @@ impl History {
                 *text = clean(text).into_owned();
             }
             run.entry.labels = clean_labels(&run.entry.labels);
-            all.push(HistoryRun { run, lines: from..at });
+            all.push(HistoryRun { run, lines: from..at, course: None });
         }
         for line in &mut lines {
             line.labels = clean_labels(&line.labels);
@@ -245,8 +279,20 @@ impl History {
         Self { runs: all, lines, offers, ..Self::default() }
     }
 
+    /// By the names of the runs' directories.
+    fn draw(&mut self, mut courses: HashMap<String, RunCourse>) {
+        for r in &mut self.runs {
+            let dir = r.run.entry.path.file_name().and_then(|name| name.to_str());
+            r.course = dir.and_then(|dir| courses.remove(dir));
+        }
+    }
+
     fn again(&self) -> Self {
-        let run = |r: &HistoryRun| HistoryRun { run: r.run.clone(), lines: r.lines.clone() };
+        let run = |r: &HistoryRun| HistoryRun {
+            run: r.run.clone(),
+            lines: r.lines.clone(),
+            course: r.course.clone(),
+        };
         Self {
             runs: self.runs.iter().map(run).collect(),
             lines: self.lines.clone(),

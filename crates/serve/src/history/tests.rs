@@ -3,6 +3,9 @@
 use super::support::{Made, history};
 use super::*;
 
+#[path = "../../../index/examples/support/mod.rs"]
+mod runs;
+
 fn query(text: &str) -> HistoryQuery {
     HistoryQuery::parse(text).unwrap()
 }
@@ -29,6 +32,30 @@ fn a_list_is_of_what_is_wanted_the_newest_first() {
     assert_eq!((answer.all, answer.found, answer.runs.len()), (3, 1, 0));
     assert_eq!(answer.labels["tier"], ["gold", "tin"]);
     assert_eq!(answer.ops, ["get", "put"]);
+}
+
+/// Of several lines it is said which.
+#[test]
+fn a_run_in_a_list_has_the_course_of_its_rate() {
+    let mut h = history(&[made("gold", 1.0), made("tin", 2.0), made("tin", 3.0)]);
+    let course = plimsoll_index::RunCourse { line: 0, seconds: 8.0, ops_per_s: vec![410.0, 120.0, 395.0] };
+    h.draw(HashMap::from([("r0".to_owned(), course.clone()), ("r2".to_owned(), course)]));
+    // Newest first: r1's line is one of r2's, too.
+    h.runs[0].lines = 1..3;
+    h.lines[1].line = 1;
+    let answer = list(&h, &query(""));
+    let of =
+        |i: usize| answer.runs[i].course.as_ref().map(|c| (c.of.as_deref(), c.seconds, &c.ops_per_s[..]));
+    let rates = &[410.0, 120.0, 395.0][..];
+    assert_eq!(of(0), Some((Some("get 4 KiB, 16 in flight"), 8.0, rates)));
+    assert_eq!((of(1), of(2)), (None, Some((None, 8.0, rates))));
+    let text = serde_json::to_value(&answer).unwrap();
+    assert!(
+        text["runs"][1]["course"].is_null() && text["runs"][0]["course"]["ops_per_s"][1] == 120.0,
+        "{text}"
+    );
+    // It stays when the rest is read again.
+    assert_eq!(list(&h.again(), &query("")).runs, answer.runs);
 }
 
 #[test]
@@ -169,4 +196,27 @@ fn what_is_new_is_read() {
     while !seen() {
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The list is there first, and courses come to it.
+#[test]
+fn courses_come_to_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("runs");
+    let ended = [40; 50];
+    let id = "20261101-080000-0001";
+    runs::make(&root, &runs::MadeRun { id, ended: &ended, ..runs::MadeRun::default() });
+    let known = RunHistory::new(root, Some(dir.path().join("index.sqlite")));
+    let seen = || match known.look(Duration::from_secs(600)) {
+        HistoryState::Read(h) => list(&h, &query("")).runs.into_iter().find_map(|r| r.course),
+        _ => None,
+    };
+    let course = loop {
+        match seen() {
+            Some(course) => break course,
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert_eq!((course.of, course.seconds), (None, 5.0));
+    assert_eq!(course.ops_per_s, [400.0; 32]);
 }

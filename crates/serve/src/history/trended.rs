@@ -75,7 +75,8 @@ fn key(l: &IndexedLine) -> String {
     format!("{}|{}|{}|{}|{}", l.op, l.load, l.size_bytes, l.concurrency, l.workload)
 }
 
-fn name(l: &IndexedLine) -> String {
+/// What a line is called.
+pub(super) fn name(l: &IndexedLine) -> String {
     let load = if l.load.is_empty() || l.load == l.op { String::new() } else { format!(" ({})", l.load) };
     let size = if l.size_bytes > 0 { format!(" {}", number::size(l.size_bytes)) } else { String::new() };
     // A plan's own name for it, where it says more than the op.
