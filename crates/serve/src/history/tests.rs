@@ -38,7 +38,7 @@ fn a_list_is_of_what_is_wanted_the_newest_first() {
 #[test]
 fn a_run_in_a_list_has_the_course_of_its_rate() {
     let mut h = history(&[made("gold", 1.0), made("tin", 2.0), made("tin", 3.0)]);
-    let course = plimsoll_index::RunCourse { line: 0, seconds: 8.0, ops_per_s: vec![410.0, 120.0, 395.0] };
+    let course = RunCourse { line: 0, seconds: 8.0, ops_per_s: vec![410.0, 120.0, 395.0] };
     h.draw(HashMap::from([("r0".to_owned(), course.clone()), ("r2".to_owned(), course)]));
     // Newest first: r1's line is one of r2's, too.
     h.runs[0].lines = 1..3;

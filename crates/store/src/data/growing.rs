@@ -200,9 +200,9 @@ impl RunRecords for GrowingRun {
         let is_counted =
             |s: &Seen| from.iter().all(|(stage, from)| s.cells.agents_from(*stage) == Some(*from));
         if !self.seen.borrow().as_ref().is_some_and(is_counted) {
-            *self.wanted.borrow_mut() =
-                Wanted { by_agent_from: from, by_agent, ..self.wanted.borrow().clone() };
-            *self.seen.borrow_mut() = None;
+            let wanted = Wanted { by_agent_from: from, by_agent, ..self.wanted.borrow().clone() };
+            self.wanted.replace(wanted);
+            self.seen.replace(None);
             self.grow()?;
         }
         let mut seen = self.seen.borrow_mut();
