@@ -59,7 +59,7 @@ export function runsView(a: ListAnswer, s: HistoryState, go: Go): (HTMLElement |
   }
   const row = (r: ListAnswer["runs"][number]) => keyed(r.id, h("tr", { class: r.standing === "invalid" ? "invalid" : null },
     h("th", { scope: "row" }, runLink(r.id)), h("td", {}, minute(r.started_at)), h("td", { class: "what" }, r.what || "-", labels(r.labels)),
-    h("td", {}, r.course ? sparkline(r.course) : null), h("td", {}, r.result || "-"), h("td", {}, r.mark, r.imported ? h("span", { class: "said" }, `imported from ${r.imported}`) : null),
+    h("td", {}, r.course ? sparkline(r.course) : null), h("td", {}, r.result || "-"), h("td", { class: "standing" }, r.mark, r.imported ? h("span", { class: "said" }, `imported from ${r.imported}`) : null),
     h("td", { class: "sides" }, sideButton(s, "a", r.id, go), " ", sideButton(s, "b", r.id, go))));
   const test = (t: ListAnswer["tests"][number]) => keyed(t.id, h("tr", {},
     h("th", { scope: "row" }, h("a", { href: `/net/${encodeURIComponent(t.id)}` }, t.id)), h("td", {}, minute(t.started_at)), h("td", { class: "what" }, `network test, ${counted(t.hosts, "host")}`),

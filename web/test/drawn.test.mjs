@@ -207,11 +207,11 @@ describe("a run whose servers were observed", () => {
     const [drives] = thick.filter(([c]) => c === "var(--s1)");
     assert.ok(Math.abs(drives[1] / thick.find(([c]) => c === "var(--s2)")[1] - 1.334) < 0.01, `${thick}`);
     // What servers say to each other goes both ways: four heads on three bands, and none lies on its band.
-    const heads = await page.$$eval("#picture figure:last-of-type svg path.head", (list) => list.map((e) => { const b = e.getBBox(); return [b.x, b.x + b.width]; }));
-    const bands = await page.$$eval("#picture figure:last-of-type svg rect[fill-opacity]", (list) => list.map((e) => { const b = e.getBBox(); return [b.x, b.x + b.width]; }));
+    const places = (selector) => page.$$eval(`#picture figure:last-of-type svg ${selector}`, (list) => list.map((e) => { const b = e.getBBox(); return { from: b.x, to: b.x + b.width, y: b.y + b.height / 2 }; }));
+    const [heads, bands] = [await places("path.head"), await places("rect[fill-opacity]")];
     const near = (a, b) => Math.abs(a - b) < 0.01;
-    const ends = bands.map(([from, to]) => heads.filter(([l, r]) => near(r, from) || near(l, to)).length);
-    assert.deepEqual([heads.length, ...ends.toSorted()], [4, 1, 1, 2], `${heads} ${bands}`);
+    const ends = bands.map((b) => heads.filter((h) => near(h.y, b.y) && (near(h.to, b.from) || near(h.from, b.to))).length);
+    assert.deepEqual([heads.length, ...ends.toSorted()], [4, 1, 1, 2], JSON.stringify([heads, bands]));
   }));
   it("draws what nobody told of as that", () => drawn(of({ ...SERVERS, windows: [{ ...SERVERS.windows[0], traffic: SERVERS.windows[0].traffic.slice(0, 1) }] }), async (page) => {
     const all = await page.$$eval("#picture figure:last-of-type svg text", (list) => list.map((e) => e.textContent));
