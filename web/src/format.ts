@@ -111,6 +111,9 @@ export const percent = (fraction: number): string => {
   if (!Number.isFinite(p)) return MISSING;
   if (p === 0) return "0 %";
   if (Math.abs(p) < 0.01) return "<0.01 %";
+  // What is not all is not rounded to it.
+  if (p > 99.99 && p < 100) return ">99.99 %";
+  if (p >= 99.5 && p < 100) return `${p.toFixed(2)} %`;
   return `${Math.abs(p) < 10 ? significant(p, 2) : p.toFixed(0)} %`;
 };
 

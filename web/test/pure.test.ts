@@ -46,6 +46,7 @@ describe("numbers", () => {
     expect(reach(null)).toBe("");
     expect(seconds(1200)).toBe("20.0 min");
     expect(percent(0.00001)).toBe("<0.01 %");
+    expect([percent(0.994), percent(0.9985), percent(0.99999), percent(1)]).toEqual(["99 %", "99.85 %", ">99.99 %", "100 %"]);
     expect(significant(1234567, 4)).toBe("1,234,567");
     expect(plain(3600)).toBe("3,600");
     expect(plain(0.97)).toBe("0.97");

@@ -507,7 +507,8 @@ impl<'a, R: Ring, T: Target<R>> Worker<'a, R, T> {
             if refused {
                 self.recorder.paused(self.now_ns);
             }
-            self.held.push(done.hold_until_ns, slot, refused);
+            // Whatever the answer asks for (Retry-After), nobody waits beyond the end.
+            self.held.push(done.hold_until_ns.min(self.end_ns.max(self.now_ns)), slot, refused);
         } else {
             self.free.push(slot);
         }

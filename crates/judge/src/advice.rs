@@ -1,13 +1,13 @@
 //! Advice that follows from a run's figures, for those who will use the storage.
 
 use plimsoll_model::analysis::SizeModel;
-use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
+use plimsoll_model::summary::{BucketSummary, LimitSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, OpKind, Outcome, RunSummary};
-use plimsoll_stats::advice::{self, Known};
+use plimsoll_stats::advice::{self, Amounts, BurstTokens, Known, LimitLaw};
 
-/// Sentences, most useful first; none where nothing follows.
-pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
-    let mut out = Vec::new();
+/// Sentences, most useful first; none where nothing follows. `of_shapes`: what the series of the lines show of a law.
+pub fn of_run(s: &RunSummary, a: &Analysis, of_shapes: Vec<String>) -> Vec<String> {
+    let mut out = of_shapes;
     for l in &s.limits {
         // A speed that was seen is no limit to stay below.
         let cap = |b: &Option<BucketSummary>| b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained);
@@ -22,6 +22,7 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
             clients: 1,
             held_for_s: l.held_for_s(),
             is_block: is_block(&l.op_class),
+            law: law_of(l),
             ..Known::default()
         };
         known.latency_s = known.reachable_ops_per_s().and_then(|cap| unloaded_s(s, &l.op_class, cap));
@@ -48,6 +49,16 @@ pub fn of_run(s: &RunSummary, a: &Analysis) -> Vec<String> {
         }
     });
     out
+}
+
+/// What a passive look shows of a limit: a bucket, at the least so large as what came out of it.
+fn law_of(l: &LimitSummary) -> LimitLaw {
+    let tokens = |b: &Option<BucketSummary>| {
+        let capacity = b.as_ref().filter(|b| b.proved).and_then(|b| b.capacity)?;
+        Some(BurstTokens { least: capacity.low, is_bound: true, full_again_s: None })
+    };
+    let (ops, bytes) = (tokens(&l.ops_per_s), tokens(&l.bytes_per_s));
+    if ops.is_none() && bytes.is_none() { LimitLaw::Rate } else { LimitLaw::Bucket(Amounts { ops, bytes }) }
 }
 
 /// The caps that a model of sizes found. With one number in flight a level in operations may be latency's: no cap to stay below.
@@ -127,7 +138,6 @@ mod tests {
     use super::*;
     use plimsoll_model::Estimate;
     use plimsoll_model::analysis::Saturation;
-    use plimsoll_model::summary::LimitSummary;
     use plimsoll_model::summary::{Latencies, LatencySummary};
 
     fn limited(proved: bool, per_s: f64, attempts_per_s: f64) -> RunSummary {
@@ -163,8 +173,11 @@ mod tests {
 
     #[test]
     fn no_limit_is_no_advice() {
-        assert_eq!(of_run(&limited(false, 150.0, 150.0), &Analysis::default()), Vec::<String>::new());
-        let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default());
+        assert_eq!(
+            of_run(&limited(false, 150.0, 150.0), &Analysis::default(), Vec::new()),
+            Vec::<String>::new()
+        );
+        let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default(), Vec::new());
         assert!(said.len() == 1 && said[0].contains("--rps-limit 149"), "{said:?}");
     }
 
@@ -184,27 +197,31 @@ mod tests {
     #[test]
     fn a_level_that_may_be_latency_is_no_limit_to_stay_below() {
         for op in ["read", "get"] {
-            assert_eq!(of_run(&RunSummary::default(), &sized(op, Some(16))), Vec::<String>::new(), "{op}");
+            assert_eq!(
+                of_run(&RunSummary::default(), &sized(op, Some(16)), Vec::new()),
+                Vec::<String>::new(),
+                "{op}"
+            );
         }
         let undetermined = SizeModel {
             reading: "undetermined: 2 cells with a rate are too few".into(),
             ..sized("get", None).size_models[0].clone()
         };
         let a = Analysis { size_models: vec![undetermined], ..Analysis::default() };
-        assert_eq!(of_run(&RunSummary::default(), &a), Vec::<String>::new());
+        assert_eq!(of_run(&RunSummary::default(), &a, Vec::new()), Vec::<String>::new());
     }
 
     #[test]
     fn advice_on_a_device_is_in_the_words_of_fio() {
-        let said = of_run(&RunSummary::default(), &sized("read", None)).join(" ");
+        let said = of_run(&RunSummary::default(), &sized("read", None), Vec::new()).join(" ");
         assert!(said.contains("Prefer I/O of 193 KB"), "{said}");
         assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
-        let said = of_run(&RunSummary::default(), &sized("get", None)).join(" ");
+        let said = of_run(&RunSummary::default(), &sized("get", None), Vec::new()).join(" ");
         assert!(said.contains("Prefer objects of 193 KB") && said.contains("warp --rps-limit 684"), "{said}");
         // A limit that was watched is one of a device, too.
         let mut s = limited(true, 150.0, 60.0);
         (s.limits[0].op_class, s.workloads[0].op) = ("read".into(), "read".into());
-        let said = of_run(&s, &Analysis::default()).join(" ");
+        let said = of_run(&s, &Analysis::default(), Vec::new()).join(" ");
         assert!(said.contains("fio --rate_iops=") && !said.contains("warp"), "{said}");
     }
 
@@ -215,10 +232,10 @@ mod tests {
         s.limits[0].bytes_per_s = s.limits[0].ops_per_s.clone();
         s.limits[0].bytes_per_s.as_mut().unwrap().sustained = Some(Estimate::symmetric(500e6, 5e6, 9.0));
         s.limits[0].ops_per_s.as_mut().unwrap().sustained = None;
-        assert_eq!(of_run(&s, &Analysis::default()), Vec::<String>::new());
+        assert_eq!(of_run(&s, &Analysis::default(), Vec::new()), Vec::<String>::new());
         // Where small ops meet the cap on bytes, or were not looked at, there is no other limit in the way.
         s.limits[0].ops_per_s = None;
-        assert!(of_run(&s, &Analysis::default()).join(" ").contains("--rps-limit 120849"));
+        assert!(of_run(&s, &Analysis::default(), Vec::new()).join(" ").contains("--rps-limit 120849"));
     }
 
     /// A concurrency is enough for a rate: where no rate can be stated, nothing is enough.
@@ -238,7 +255,9 @@ mod tests {
 
     #[test]
     fn ops_in_flight_follow_from_ops_that_wait_for_no_limit() {
-        let at = |attempts: f64| of_run(&limited(true, 150.0, attempts), &Analysis::default()).join(" ");
+        let at = |attempts: f64| {
+            of_run(&limited(true, 150.0, attempts), &Analysis::default(), Vec::new()).join(" ")
+        };
         assert!(!at(149.0).contains("in flight") && !at(5000.0).contains("in flight"), "{}", at(149.0));
         assert!(at(60.0).contains("1 request in flight is enough (150.0 op/s times 2.00 ms"), "{}", at(60.0));
     }

@@ -4,15 +4,20 @@ use plimsoll_model::analysis::{self, BucketFit, Cliff, Evidence, Hold, MeasuredL
 use plimsoll_model::plan::Pacing;
 use plimsoll_model::summary::{BucketSummary, LimitSummary};
 use plimsoll_model::{Estimate, Finding, SeriesCounts};
+use plimsoll_stats::advice::{Known, advice};
 use plimsoll_stats::bucket::{self, FitOptions, FitVerdict};
+use plimsoll_stats::segment::Piece;
+use plimsoll_stats::shape::{self, RateShape};
 use plimsoll_stats::steady::{self, SteadyVerdict};
 use plimsoll_stats::throttle::{self, Throttle, ThrottleContext, ThrottleVerdict};
 use plimsoll_stats::validity::{Facts, SteadyFact};
+use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
 use super::asked::backs_off;
 use super::line::Line;
 use super::part::{Part, horizon_s};
+use super::shapes;
 
 /// Slices of the series that the methods look at.
 const STEP_NS: u64 = 1_000_000_000;
@@ -26,6 +31,8 @@ pub struct Held {
     pub bucket: Option<BucketFit>,
     pub limit: Option<LimitSummary>,
     pub findings: Vec<Finding>,
+    /// What follows from its shape, for those who set a limit.
+    pub advice: Vec<String>,
     /// The rate fell to a limiter's, whatever more is known of it.
     cliff_is_answer: bool,
 }
@@ -36,7 +43,7 @@ impl Held {
         let steady = match self.hold.verdict.as_str() {
             "steady" => SteadyFact::Steady,
             "drifting" => SteadyFact::Drifting,
-            "unstable" => SteadyFact::Unstable,
+            "unstable" | "growing" | "sawtooth" => SteadyFact::Unstable,
             "throttled" => SteadyFact::Throttled,
             _ => SteadyFact::Undetermined(self.hold.reason.clone()),
         };
@@ -56,8 +63,14 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
     let throttle = throttle::judge(x, dt, &fit, &series.context());
     let offset_s = series.start_s;
+    let shape = shape::shape(x, dt, &judged.levels);
     let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
-    let verdict = if throttled { "throttled" } else { judged.verdict.name() };
+    let verdict = match &shape {
+        Some(RateShape::Grows(_)) => "growing",
+        Some(RateShape::Sawtooth(_)) => "sawtooth",
+        None if throttled => "throttled",
+        None => judged.verdict.name(),
+    };
     let reason = match &judged.verdict {
         SteadyVerdict::Undetermined(why) => why.clone(),
         _ => String::new(),
@@ -67,13 +80,12 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
         unit: "ops".into(),
         verdict: verdict.into(),
         reason,
-        levels: judged
-            .levels
-            .iter()
-            .map(|(a, b)| MeasuredLevel {
-                start_s: offset_s + *a as f64 * dt,
-                end_s: offset_s + *b as f64 * dt,
-                per_s: level(&x[*a..*b]),
+        levels: levels(x, &judged.levels, shape.as_ref())
+            .into_iter()
+            .map(|((a, b), per_s)| MeasuredLevel {
+                start_s: offset_s + a as f64 * dt,
+                end_s: offset_s + b as f64 * dt,
+                per_s,
             })
             .collect(),
         cliffs: cliffs(&throttle, offset_s),
@@ -89,13 +101,30 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let kept = !series.backs_off || series.keeps_tokens(&fit);
     // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
     let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
-    held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other;
+    held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other && shape.is_none();
     if held.cliff_is_answer && kept {
         held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));
         held.limit = Some(limit(line, &fit, &throttle));
     }
-    held.findings = findings(line, &fit, &throttle, &judged.verdict, kept);
+    let refused = series.refused_share();
+    held.findings = match &shape {
+        Some(shape) => vec![shapes::finding(line, shape, &held.hold, refused)],
+        None => findings(line, &fit, &throttle, &judged.verdict, kept),
+    };
+    let law = shapes::law(shape.as_ref(), &throttle, &judged.verdict, shape::range(x, dt), &held.hold);
+    let is_block = line.kind.is_some_and(|k| k.is_block());
+    held.advice = advice(&Known { law, is_block, clients: 1, ..Known::default() });
     Some(held)
+}
+
+/// Those that the shape consists of, or those that the series was cut into.
+fn levels(x: &[f64], cut: &[Piece], shape: Option<&RateShape>) -> Vec<(Piece, Estimate)> {
+    match shape {
+        Some(RateShape::Grows(all)) => all.iter().map(|l| (l.piece, l.per_s)).collect(),
+        // Pieces of teeth are no levels.
+        Some(RateShape::Sawtooth(s)) => vec![((0, x.len()), s.mean)],
+        None => cut.iter().map(|&(a, b)| ((a, b), level(&x[a..b]))).collect(),
+    }
 }
 
 /// A watch asks whether a rate holds, and a cliff is its answer. That the mean over the cliff is no rate spoils that mean, and not
@@ -112,6 +141,23 @@ pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Findin
             f.text = "The mean over the watch mixes the rates before and after the cliff, so it is not a rate. The \
                       rate after the cliff is reported separately."
                 .into();
+        }
+    }
+}
+
+/// That the mean over levels, or teeth, is known badly is no fault of the run: what it consists of is reported instead.
+pub fn answer_of_shape(held: &[Held], lines: &[Line<'_>], findings: &mut [Finding]) {
+    for h in held {
+        let Some(line) = lines.get(h.hold.line).filter(|l| l.parts.len() == 1) else { continue };
+        let Some(text) = shapes::of_the_mean(&h.hold.verdict) else { continue };
+        let label = line.label();
+        let is_of_mean = |f: &&mut Finding| {
+            ["no_rate", "wide_interval"].contains(&f.name.as_str())
+                && f.measured.is_some()
+                && f.workload.as_ref() == Some(&label)
+        };
+        for f in findings.iter_mut().filter(is_of_mean) {
+            (f.level, f.text) = (plimsoll_model::Level::Qualified, text.into());
         }
     }
 }
@@ -189,6 +235,11 @@ impl Series {
         // Refusals may be at the begin of one slice and at the end of another.
         let gap_s = (longest.1 + 2) as f64 * self.dt_s;
         gap_s * fit.sustained <= tier.capacity - tier.capacity_half_width
+    }
+
+    fn refused_share(&self) -> f64 {
+        let sum = |x: &[f64]| x.iter().sum::<f64>();
+        sum(&self.throttled_per_s) / sum(&self.attempts_per_s).max(f64::MIN_POSITIVE)
     }
 
     fn context(&self) -> ThrottleContext {
@@ -302,10 +353,6 @@ fn limit(line: &Line<'_>, fit: &bucket::TierFit, throttle: &Throttle) -> LimitSu
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{} %", plimsoll_stats::words::about(100.0 * share, 3))
-}
-
 fn findings(
     line: &Line<'_>,
     fit: &bucket::TierFit,
@@ -352,7 +399,7 @@ fn findings(
             let text = format!(
                 "{} of the attempts were refused, and what got through came at no constant rate: a limiter, of a law that this run \
                  does not tell. Its mean is no limit; plimsoll limits finds the rate that passes without refusals.",
-                percent(*share)
+                words::share(*share)
             );
             let level = if *steady == SteadyVerdict::Drifting { Qualified } else { Info };
             out.push(

@@ -34,7 +34,7 @@ pub fn judge(data: &RunData, imported: &ImportedLines, altered: &[String]) -> (R
     };
     summary.claims = claims::derive(&summary, &analysis, None);
     summary.verdict = claims::paragraph(&summary.claims);
-    analysis.advice = super::advice::of_run(&summary, &analysis);
+    analysis.advice = super::advice::of_run(&summary, &analysis, Vec::new());
     debug_assert_eq!(claims::contradictions(&summary.claims, &summary), Vec::<String>::new());
     (summary, analysis)
 }

@@ -35,6 +35,7 @@ mod roll;
 mod search;
 mod seen;
 mod servers;
+mod shapes;
 mod unchecked;
 
 use line::Line;
@@ -181,6 +182,7 @@ pub fn judge(
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
+    holds::answer_of_shape(&held, &lines, &mut findings);
     cycles::answer(&mut findings);
     // The cause before what follows from it: load that nobody is there to give is also too little, or late.
     let follows = |f: &Finding| f.code != "V24";
@@ -215,6 +217,7 @@ pub fn judge(
     let promised = promised.as_ref().unwrap_or(&summary);
     summary.expectations =
         data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(promised))).collect();
+    let of_shapes: Vec<String> = held.iter().flat_map(|h| h.advice.clone()).collect();
     let spans = lines.iter().enumerate().flat_map(|(i, l)| l.spans(i, data)).collect::<Vec<LineSpan>>();
     let mut analysis = Analysis {
         schema: analysis::SCHEMA.into(),
@@ -233,7 +236,7 @@ pub fn judge(
     };
     // A probe knows more of its limits than their figures say.
     if analysis.advice.is_empty() {
-        analysis.advice = advice::of_run(&summary, &analysis);
+        analysis.advice = advice::of_run(&summary, &analysis, of_shapes);
     }
     let goal_s = data.plan.options.goal.map(|g| g.0.as_secs_f64());
     summary.cost = cost::of_run(recorded, &summary.workloads);

@@ -92,7 +92,7 @@ pub struct Hold {
     pub line: usize,
     /// `ops` or `bytes`: what the levels count.
     pub unit: String,
-    /// `steady`, `drifting`, `unstable`, `throttled` or `undetermined`.
+    /// `steady`, `growing` (level after level), `sawtooth`, `drifting`, `unstable`, `throttled` or `undetermined`.
     pub verdict: String,
     /// What is missing, when undetermined.
     pub reason: String,

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_model::claim::{Amount, Burst, Cap, CapBound, Claim, ClaimKind, Rate, RateWord, SizeCaps, Unit};
+use plimsoll_model::claim::{
+    Amount, Burst, Cap, CapBound, Claim, ClaimKind, Rate, RateWord, Refusing, SizeCaps, Unit,
+};
 use plimsoll_model::finding::Level;
 use plimsoll_model::plan::suite;
 use plimsoll_model::summary::{Expectation, WorkloadSummary};
@@ -329,13 +331,25 @@ fn bound(r: &RunReport) -> String {
         .find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None })
         .map(|x| {
             let held = if x.held_back >= 0.01 { " (the load held back)" } else { "" };
-            format!("; a rate limiter refuses {} of {}{held}", number::percent(x.share()), upper(&x.op))
+            format!("; {}{held}", refuses(x))
         });
     let proved = r.analysis.bottlenecks.iter().find(|b| b.verdict == "proved");
     refused
         .or_else(|| proved.map(|b| format!("; limited by the {}", b.candidate)))
         .or_else(|| crate::servers::bound(&r.summary))
         .unwrap_or_default()
+}
+
+/// Where all is refused, a limiter is not the only reason that there can be.
+fn refuses(x: &Refusing) -> String {
+    match x.refused == x.attempts {
+        true => format!(
+            "all {} attempts of {} were refused (429 or 503)",
+            number::count(x.attempts),
+            upper(&x.op)
+        ),
+        false => format!("a rate limiter refuses {} of {}", number::percent(x.share()), upper(&x.op)),
+    }
 }
 
 /// The rates of several lines, each with its name: of a mix of a pattern all ops together, by the pattern's name.
@@ -416,11 +430,7 @@ fn limits(s: &RunSummary, caps: &[&Cap]) -> String {
                 None if x.passed_per_s <= 0.0 => "nothing gets through".into(),
                 None => format!("about {} op/s get through", words::about(x.passed_per_s, 2)),
             };
-            return format!(
-                "a rate limiter refuses {} of {}; {pass}",
-                number::percent(x.share()),
-                upper(&x.op)
-            );
+            return format!("{}; {pass}", refuses(x));
         }
         let Some(any) = caps.first() else { return no_rate(s) };
         let seen: Vec<String> = caps.iter().map(|c| per_s(c.unit, &c.per_s)).collect();

@@ -11,6 +11,7 @@ use crate::table::Table;
 /// Every table that has something to say, in the order in which a verdict is read.
 pub fn tables(s: &RunSummary, a: &Analysis) -> Vec<Table> {
     let mut out = vec![limits(s, a)];
+    out.extend(a.holds.iter().filter(|h| h.verdict == "growing").map(levels));
     out.extend(a.holds.iter().flat_map(|h| &h.cliffs).map(cliff));
     out.extend(a.size_models.iter().map(cells));
     out.extend([differences(a), comparisons(a), servers_of_sides(a)]);
@@ -93,6 +94,21 @@ fn limit_row(l: &LimitSummary, unit: &str, b: &BucketSummary, fit: Option<&Bucke
         l.binding.clone(),
         status,
     ]
+}
+
+/// Of a rate that grew, level after level.
+fn levels(h: &plimsoll_model::analysis::Hold) -> Table {
+    let title = format!("The rate grew in {} levels", h.levels.len());
+    let mut t = Table::new(&title, 1, &["level", ">from", ">to", &format!(">{} per second", h.unit)]);
+    for (i, l) in h.levels.iter().enumerate() {
+        t.push(vec![
+            (i + 1).to_string(),
+            number::seconds(l.start_s),
+            number::seconds(l.end_s),
+            number::estimate(&l.per_s),
+        ]);
+    }
+    t
 }
 
 fn cliff(c: &plimsoll_model::analysis::Cliff) -> Table {

@@ -198,6 +198,9 @@ pub fn percent(fraction: f64) -> String {
         0.0 => "0 %".into(),
         p if p.abs() < 0.01 => "<0.01 %".into(),
         p if p.abs() < 10.0 => format!("{} %", significant(p, 2)),
+        // What is not all is not rounded to it.
+        p if p < 100.0 && p > 99.99 => ">99.99 %".into(),
+        p if (99.5..100.0).contains(&p) => format!("{} %", significant(p, 4)),
         p => format!("{p:.0} %"),
     }
 }
@@ -293,6 +296,11 @@ mod tests {
         assert_eq!(percent(0.31), "31 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.00001), "<0.01 %");
+        assert_eq!(
+            (percent(0.994), percent(0.9985), percent(0.99999)),
+            ("99 %".into(), "99.85 %".into(), ">99.99 %".into())
+        );
+        assert_eq!(percent(1.0), "100 %");
         assert_eq!(seconds(28.0), "28.0 s");
         assert_eq!(seconds(1200.0), "20.0 min");
         assert_eq!(tenth(2462.21), "2,462.2");

@@ -1,11 +1,17 @@
-//! Advice that follows from the figures, in the units of the tools that people use.
+//! Advice that follows from the figures and from the limiter's law, in the units of the tools that people use.
 //!
 //! Concurrency by Little's law; object size from the knee; `warp --rps-limit` (per client), `rclone --transfers` and
-//! `--tpslimit`, `s5cmd --numworkers`.
+//! `--tpslimit`, `s5cmd --numworkers`. What is advised of a rate is what holds without refusals; where the law is not one of a rate,
+//! no rate is advised.
+
+mod law;
+
+pub use law::{Amounts, BurstTokens, LimitLaw, WindowQuota, unlike_costs};
 
 use plimsoll_model::Estimate;
 use plimsoll_model::units::significant;
 
+use crate::probe::scope::Dimension;
 use crate::words;
 
 /// Ops in flight over those of Little's law, for times that spread (guess).
@@ -40,6 +46,12 @@ pub struct Known {
     pub held_for_s: Option<f64>,
     /// Lower end of the limits' intervals, as a share of them: who is to stay below is told this. Absent: they are exact.
     pub surely: Option<f64>,
+    /// How the limiter limits.
+    pub law: LimitLaw,
+    /// What has the limit each for itself: more of it get more. Absent: it is not known, or nothing has.
+    pub each: Option<Dimension>,
+    /// Connections that had `ops_per_s` together, where each has the limit for itself.
+    pub connections: Option<u32>,
 }
 
 impl Known {
@@ -69,9 +81,38 @@ pub fn surely(caps: [Option<Estimate>; 2]) -> Option<f64> {
 
 /// Sentences, most useful first; none where nothing follows.
 pub fn advice(k: &Known) -> Vec<String> {
+    law::advice(k)
+}
+
+impl Known {
+    fn share_each(&self) -> f64 {
+        f64::from(self.clients.max(1))
+    }
+
+    fn who(&self) -> String {
+        match self.clients {
+            0 | 1 => "one client".into(),
+            n => format!("{n} clients"),
+        }
+    }
+
+    /// Behind a figure that is each client's.
+    fn on_each(&self) -> &'static str {
+        if self.clients > 1 { " on each" } else { "" }
+    }
+
+    /// So many in flight, as tools have it: over all of a client's files and jobs.
+    fn tools_in_flight(&self, each: f64) -> String {
+        if self.is_block {
+            return format!("fio --iodepth={each:.0} (over all jobs)");
+        }
+        format!("s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}")
+    }
+}
+
+/// What follows from a rate that is kept.
+fn of_rates(k: &Known) -> Vec<String> {
     let mut out = Vec::new();
-    let clients = f64::from(k.clients.max(1));
-    let who = if clients > 1.0 { format!("{clients:.0} clients") } else { "one client".to_owned() };
     if let (Some(ops), Some(bytes)) = (k.ops_per_s, k.bytes_per_s) {
         let knee = bytes / ops;
         let (unit, f) = words::bytes_unit(knee);
@@ -84,24 +125,22 @@ pub fn advice(k: &Known) -> Vec<String> {
         ));
     }
     let Some(rate) = k.reachable_ops_per_s().filter(|r| r.is_finite() && *r > 0.0) else { return out };
+    if k.each == Some(Dimension::Connection) {
+        out.extend(more_connections(k));
+        return out;
+    }
     if let Some(latency) = k.latency_s.filter(|l| l.is_finite() && *l > 0.0) {
         let c = in_flight(rate, latency);
-        let each = (f64::from(c) / clients).ceil();
+        let each = (f64::from(c) / k.share_each()).ceil();
         out.push(format!(
             "{} enough ({} op/s times {}, by Little's law): more would only queue.",
             if c == 1 { "1 request in flight is".to_owned() } else { format!("{c} requests in flight are") },
             significant(rate, 4),
             plimsoll_model::units::format_latency_ns(latency * 1e9)
         ));
-        out.push(if k.is_block {
-            format!("With {who}: fio --iodepth={each:.0} (over all jobs).")
-        } else {
-            format!(
-                "With {who}: s5cmd --numworkers {each:.0}, rclone --transfers {each:.0}, warp --concurrent {each:.0}."
-            )
-        });
+        out.push(format!("With {}: {}.", k.who(), k.tools_in_flight(each)));
     }
-    let each = (rate / clients).floor().max(1.0);
+    let each = (rate / k.share_each()).floor().max(1.0);
     if k.is_block {
         out.push(format!(
             "To measure latency below the limit: fio --rate_iops={:.0}.",
@@ -109,17 +148,8 @@ pub fn advice(k: &Known) -> Vec<String> {
         ));
         return out;
     }
-    let below = (each * k.surely.unwrap_or(1.0)).floor().max(1.0);
-    let limit = match k.held_for_s {
-        Some(s) => {
-            format!("the rate held for {} (a burst that lasts longer is not excluded)", words::span(s))
-        }
-        None => "the limit".into(),
-    };
-    out.push(format!(
-        "To stay below {limit} with {who}: warp --rps-limit {below:.0}, rclone --tpslimit {below:.0}{}.",
-        if clients > 1.0 { " on each" } else { "" }
-    ));
+    out.push(stay_below(k, each));
+    out.extend(k.each.and_then(more_of));
     if k.refuses && k.ops_per_s.is_some_and(|o| o <= SAME * rate) {
         out.push(
             "Excess requests are refused: a tool without a rate limit of its own spends its time on retries, which \
@@ -128,6 +158,53 @@ pub fn advice(k: &Known) -> Vec<String> {
         );
     }
     out
+}
+
+/// `each`: what the limits leave to one client, operations per second.
+fn stay_below(k: &Known, each: f64) -> String {
+    let below = (each * k.surely.unwrap_or(1.0)).floor().max(1.0);
+    let limit = match k.held_for_s {
+        Some(s) => {
+            format!("the rate held for {} (a burst that lasts longer is not excluded)", words::span(s))
+        }
+        None => "the limit".into(),
+    };
+    format!(
+        "To stay below {limit} with {}: warp --rps-limit {below:.0}, rclone --tpslimit {below:.0}{}.",
+        k.who(),
+        k.on_each()
+    )
+}
+
+/// Each connection has the limit: a rate for all of them would be that of as many as were measured.
+fn more_connections(k: &Known) -> Vec<String> {
+    let each = k.ops_per_s.zip(k.connections.filter(|n| *n > 0)).map(|(r, n)| {
+        format!(" ({n} of them had {} op/s, {} each)", significant(r, 4), words::about(r / f64::from(n), 3))
+    });
+    vec![format!(
+        "Each connection has the limit for itself{}: open more of them, and do not put more on each. {}.",
+        each.unwrap_or_default(),
+        if k.is_block {
+            "With fio, more jobs (--numjobs)"
+        } else {
+            "More workers are more connections (s5cmd --numworkers, rclone --transfers, warp --concurrent)"
+        }
+    )]
+}
+
+/// What gets more of a limit that this has for itself.
+fn more_of(each: Dimension) -> Option<String> {
+    let text = match each {
+        // Said in place of a rate.
+        Dimension::Connection => return None,
+        Dimension::Prefix => "Each prefix has the limit for itself: objects under several prefixes get more.",
+        Dimension::Bucket => "Each bucket has the limit for itself: objects in several buckets get more.",
+        Dimension::Key => {
+            "Each access key has the limit for itself: clients with keys of their own get more."
+        }
+        Dimension::Client => "Each client machine has the limit for itself: several machines get more.",
+    };
+    Some(text.into())
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub mod rng;
 pub mod saturation;
 pub mod scale;
 pub mod segment;
+pub mod shape;
 mod silence;
 pub mod simulate;
 pub mod steady;

@@ -50,6 +50,9 @@ const RECOVERED_OPS: f64 = 100.0;
 const NOTHING_S: f64 = 1.0;
 const SILENCE_S: f64 = 5.0;
 
+/// What was in flight when silence began may fail once, and a try more: so many times the ops in flight (guess).
+const FEW_ENDED: f64 = 2.0;
+
 /// What was seen, per slice of `dt_s`, from the start of a stage's load to its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
@@ -271,7 +274,7 @@ fn outage(s: &Seen<'_>, found: &[Gap], i: usize, whole: [Option<Estimate>; 2]) -
     let in_flight = sum(s.in_flight) / (g.1 - g.0) as f64;
     let kind = match () {
         // What was in flight when it began fails once: that is silence with a noise at its edge.
-        () if failed + throttled <= 2.0 * in_flight => OutageKind::Silent,
+        () if failed + throttled <= FEW_ENDED * in_flight => OutageKind::Silent,
         () if throttled > failed => OutageKind::Throttled,
         () => OutageKind::Failing,
     };
@@ -298,15 +301,17 @@ fn recovered(ok: &[f64], dt_s: f64, rate_per_s: f64) -> Option<usize> {
 }
 
 /// Not one success. What answers wrongly from the first request to the last has no rate before or after it to be held against:
-/// that is no outage, its errors say enough (V01). Where nothing was answered at all there is no error either to say so; and what
-/// refuses everything is no limiter.
+/// that is no outage, its errors say enough (V01), and so do refusals (F01, which names both that may be behind them). Where nothing
+/// was answered at all there is no error either to say so.
 fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
     let whole = (0, s.ok.len());
     let length_s = whole.1 as f64 * s.dt_s;
     let sum = |x: &[f64]| x.iter().sum::<f64>();
-    let is_silent = sum(s.failed) + sum(s.throttled) == 0.0;
-    let least_s = if is_silent { SILENCE_S } else { NOTHING_S };
-    if length_s < least_s || sum(s.failed) > sum(s.throttled) || !asked(s, whole) {
+    let ended = sum(s.failed) + sum(s.throttled);
+    let least_s = if ended == 0.0 { SILENCE_S } else { NOTHING_S };
+    // A few refusals before it went silent do not say why nothing came after them.
+    let is_refused = ended > FEW_ENDED * sum(s.in_flight) / s.ok.len() as f64;
+    if length_s < least_s || sum(s.failed) > sum(s.throttled) || is_refused || !asked(s, whole) {
         return Vec::new();
     }
     claimed(s, &[whole])

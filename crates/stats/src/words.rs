@@ -77,6 +77,20 @@ pub fn about(x: f64, digits: i32) -> String {
     significant((x / step).round() * step, digits)
 }
 
+/// A share, 0 to 1, to two digits: `2.0 %`, `99.85 %`. What is not all is never rounded to all, nor what is something to nothing.
+pub fn share(x: f64) -> String {
+    const DIGITS: usize = 4;
+    if !(0.99..1.0).contains(&x) {
+        return format!("{} %", significant(100.0 * x, 2));
+    }
+    // So many digits as tell it from all.
+    let decimals = (1.0 - (100.0 * (1.0 - x)).log10().floor()).clamp(0.0, DIGITS as f64) as usize;
+    match format!("{:.decimals$} %", 100.0 * x) {
+        all if all.starts_with("100") => format!("over 99.{} %", "9".repeat(DIGITS)),
+        text => text,
+    }
+}
+
 /// Operations per second.
 pub fn ops_rate(e: &Estimate) -> String {
     format!("{} op/s", plus_minus(e))
@@ -146,6 +160,24 @@ mod tests {
         assert_eq!(plus_minus(&Estimate::exact(f64::NAN)), "n/a");
         assert_eq!(lopsided(8.0, 1e-117, 1e118), "8.00 (interval unknown)");
         assert_eq!((about(602_400.0, 2), about(0.0123, 2)), ("600,000".into(), "0.012".into()));
+    }
+
+    #[test]
+    fn what_is_not_all_is_not_said_to_be_all() {
+        let cases = [
+            (0.0, "0 %"),
+            (1e-7, "0.000010 %"),
+            (0.02, "2.0 %"),
+            (0.314, "31 %"),
+            (0.98, "98 %"),
+            (0.9985, "99.85 %"),
+            (0.9996, "99.960 %"),
+            (1.0 - 1e-9, "over 99.9999 %"),
+            (1.0, "100 %"),
+        ];
+        for (x, want) in cases {
+            assert_eq!(share(x), want, "{x}");
+        }
     }
 
     #[test]

@@ -297,10 +297,13 @@ fn wrong_answers_from_the_first_to_the_last_are_no_outage() {
     let mut s = Series::of(vec![0.0; 100]);
     s.failed.fill(40.0);
     assert_eq!(s.find(0.01), []);
-    // Nothing but refusals is no limiter, which lets something through.
+    // Nothing but refusals is told as what it is, once; a few of them before silence are not why it was silent.
     s.failed.fill(0.0);
     s.throttled.fill(40.0);
-    assert_eq!(s.find(0.01)[0].kind, Kind::Throttled);
+    assert_eq!(s.find(0.01), []);
+    s.throttled.fill(0.0);
+    s.throttled[0] = 16.0;
+    assert_eq!(s.find(0.01)[0].kind, Kind::Silent);
 }
 
 /// A quota of 137 in a window of 1 s, kept by the count of the window before and of this one (as proxies do): the first window

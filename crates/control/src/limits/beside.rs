@@ -337,6 +337,30 @@ impl Beside {
         Some(kinds::share(&means, &together).0)
     }
 
+    /// Ops that use up unlike amounts of one limit, with what each comes to alone, per second; empty where none were seen to. `op`: what
+    /// was probed.
+    pub fn costs<'a>(&self, op: &'a str) -> Vec<(&'a str, f64)> {
+        if self.of != Resource::Ops || self.none_found {
+            return Vec::new();
+        }
+        if let Some((alone, _)) = self.of_kinds().filter(|_| self.sharing_of_kinds() == Some(Sharing::Shared))
+        {
+            return self.mixed.iter().zip(alone).map(|(k, p)| (k.name(), p.mean())).collect();
+        }
+        let Some((alone, true)) = self.alone().filter(|_| self.asked.shared) else { return Vec::new() };
+        let cost =
+            |k: &OpKind| self.pair(*k, alone).filter(Pair::have_own_costs).map(|p| (k.name(), p.other_alone));
+        let others: Vec<(&str, f64)> = self.kinds.iter().filter_map(cost).collect();
+        if others.is_empty() { others } else { [vec![(op, alone)], others].concat() }
+    }
+
+    /// What was seen of the op that was probed and another one.
+    fn pair(&self, kind: OpKind, first_alone: f64) -> Option<Pair> {
+        let &[other_alone] = self.of(&What::Other(kind))? else { return None };
+        let &[first, other] = self.of(&What::Both(kind))? else { return None };
+        Some(Pair { first_alone, other_alone, first, other })
+    }
+
     /// What was measured, by what it was.
     fn of(&self, what: &What) -> Option<&[f64]> {
         let at = self.list.as_ref()?.iter().position(|w| w == what)?;
@@ -407,12 +431,7 @@ impl Beside {
         let mut by: [(Sharing, Vec<&str>); 3] =
             [Sharing::Shared, Sharing::Separate, Sharing::Undetermined].map(|s| (s, Vec::new()));
         for kind in &self.kinds {
-            let (Some([other_alone]), Some([first, other])) =
-                (self.of(&What::Other(*kind)), self.of(&What::Both(*kind)))
-            else {
-                continue;
-            };
-            let pair = Pair { first_alone: alone, other_alone: *other_alone, first: *first, other: *other };
+            let Some(pair) = self.pair(*kind, alone) else { continue };
             let sharing = pair.judge();
             limit.evidence.push((
                 format!("shared with {kind}"),
@@ -421,9 +440,9 @@ impl Beside {
                     sharing.words(),
                     limit.op_class,
                     significant(alone, 4),
-                    significant(*other_alone, 4),
-                    significant(*first, 4),
-                    significant(*other, 4)
+                    significant(pair.other_alone, 4),
+                    significant(pair.first, 4),
+                    significant(pair.other, 4)
                 ),
             ));
             if let Some((_, names)) = by.iter_mut().find(|(s, _)| *s == sharing) {

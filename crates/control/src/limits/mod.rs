@@ -4,6 +4,7 @@
 //! says whether the same load goes on. So a drain is never broken by a pause. What is measured beside it (which ops share
 //! the limit, whose limit it is) comes after it, in stages of their own length.
 
+mod advised;
 mod asked;
 mod beside;
 mod kinds;
@@ -16,7 +17,8 @@ use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::summary::BucketSummary;
 use plimsoll_model::units::{OpsRate, Span};
 use plimsoll_model::{OpKind, Plan};
-use plimsoll_stats::advice::{Known, advice, surely};
+use plimsoll_stats::advice::{Known, surely};
+use plimsoll_stats::probe::scope::Dimension;
 use plimsoll_stats::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutcome, Resource};
 use plimsoll_stats::simulate::RatesSeen;
 use shape::{Shape, seconds};
@@ -276,11 +278,14 @@ impl Controller for Limits {
             is_block: self.shape.is_block,
             refuses: outcome.ops.refused() >= 0.01,
             held_for_s: limit.held_for_s(),
+            law: outcome.law(),
+            each: Dimension::parse(&limit.scope),
+            connections: Some(outcome.ops.concurrency),
         };
         Some(Conclusion {
             findings,
             buckets: outcome.buckets(target, op),
-            advice: advice(&known),
+            advice: advised::of(&known, &by_kind, &self.beside.costs(op)),
             limits: std::iter::once(limit).chain(by_kind).collect(),
             ..Conclusion::default()
         })

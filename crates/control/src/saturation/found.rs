@@ -90,10 +90,6 @@ fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{} %", words::about(100.0 * share, 2))
-}
-
 /// The answer for programs: the verdict says it in words.
 fn best(out: &saturation::SaturationOutcome) -> Option<Finding> {
     let c = out.c95?;
@@ -147,7 +143,7 @@ pub(super) fn finding(out: &saturation::SaturationOutcome, more: &str) -> Option
             if out.refused >= saturation::REFUSED {
                 format!(
                     "Its limiter refused up to {} of the attempts of a step: plimsoll limits measures what it lets through.",
-                    percent(out.refused)
+                    words::share(out.refused)
                 )
             } else {
                 "Search again after a rest, or drain a burst first (--drain 60s).".to_owned()
@@ -165,7 +161,7 @@ pub(super) fn finding(out: &saturation::SaturationOutcome, more: &str) -> Option
                 "A limiter refused up to {} of the attempts of a step, so the rates are those of the limiter and of how the load \
                  comes back after a refusal, and not the storage's. More in flight are only refused more often; plimsoll \
                  limits finds the rate to stay below.",
-                percent(out.refused)
+                words::share(out.refused)
             ),
         ),
         Ended::AtMaximum => (

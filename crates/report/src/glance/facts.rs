@@ -11,8 +11,8 @@ use super::{GlanceFact, fact, first_sentence, is_of_limits, kinds, per_s, search
 use crate::run::RunReport;
 use crate::{number, tables};
 
-/// How an advice begins that names a tool's setting.
-const STAY_BELOW: &str = "To stay below";
+/// How an advice begins that names a tool's setting, and what it is for.
+const SETTINGS: [(&str, &str); 2] = [("To stay below", "stay below"), ("To keep to", "in flight")];
 
 /// Those that stand below the sentence, in the order in which they are asked for.
 pub(super) fn facts(r: &RunReport) -> Vec<GlanceFact> {
@@ -187,7 +187,10 @@ fn limit_facts(r: &RunReport) -> Vec<GlanceFact> {
         }
     }
     // What to set, without the reason, which stands above.
-    let told = r.analysis.advice.iter().find(|a| a.starts_with(STAY_BELOW)).and_then(|a| a.rsplit_once(": "));
-    out.extend(told.map(|(_, a)| fact("stay below", a.trim_end_matches('.').to_owned())));
+    let told = |(begin, name): (&str, &'static str)| {
+        let advice = r.analysis.advice.iter().find(|a| a.starts_with(begin))?;
+        Some(fact(name, advice.rsplit_once(": ")?.1.trim_end_matches('.').to_owned()))
+    };
+    out.extend(SETTINGS.into_iter().filter_map(told));
     out
 }

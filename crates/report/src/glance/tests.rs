@@ -38,9 +38,20 @@ fn a_rate_says_how_much_of_what_and_for_how_long() {
     let r = run([rate("put", 4096, 320.0)]);
     assert_eq!(sentence(&r), "320 ± 4 op/s of 4KiB PUT, 1.311 ± 0.014 MB/s, seen for 12.0 s");
     assert_eq!(result(&r.summary), "320 ± 4 op/s of 4KiB PUT");
-    let refusing = plimsoll_model::claim::Refusing::new("put", 100, 98, None, 320.0).unwrap();
+    let refusing = Refusing::new("put", 100, 98, None, 320.0).unwrap();
     let r = run([rate("put", 4096, 320.0), ClaimKind::Refusing(refusing)]);
     assert!(sentence(&r).ends_with("; a rate limiter refuses 98 % of PUT"), "{}", sentence(&r));
+}
+
+/// 3 of 2,000 passed, and "100 %" was said to be refused.
+#[test]
+fn what_is_not_all_is_not_said_to_be_all() {
+    let said = |refused: u64| {
+        let x = Refusing::new("put", 2000, refused, None, 0.3).unwrap();
+        sentence(&probe([ClaimKind::Refusing(x)], limit("ops", refused as f64 / 2000.0, None)))
+    };
+    assert_eq!(said(1997), "a rate limiter refuses 99.85 % of PUT; about 0.30 op/s get through");
+    assert!(said(2000).starts_with("all 2,000 attempts of PUT were refused (429 or 503);"), "{}", said(2000));
 }
 
 /// A run whose limits were looked for.
@@ -69,7 +80,7 @@ fn limit(binding: &str, refused: f64, sustained: Option<f64>) -> LimitSummary {
 
 #[test]
 fn a_limiter_that_was_found_is_never_not_found() {
-    let refusing = plimsoll_model::claim::Refusing::new("put", 1000, 912, None, 40.0).unwrap();
+    let refusing = Refusing::new("put", 1000, 912, None, 40.0).unwrap();
     let seen = Cap::new("put", Unit::Ops, false, Estimate::symmetric(40.0, 8.0, 9.0)).unwrap();
     let r =
         probe([ClaimKind::Refusing(refusing), ClaimKind::Cap(seen.clone())], limit("ops", 0.912, Some(40.0)));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::analysis::LineSpan;
+use plimsoll_model::analysis::{LineSpan, MeasuredLevel};
 use plimsoll_model::claim::{
     Attempted, ClaimKind, Fact, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing,
     Stretch, VoidLine, figure,
@@ -164,7 +164,7 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
             out.add_if(label, made);
             continue;
         }
-        if let Some(f) = s.findings.iter().find(|f| is_fall(f, i, w, a)) {
+        if let Some(f) = s.findings.iter().find(|f| is_fall(f, i, w, a) || is_shape(f, i, w, a)) {
             // Of levels that differ the mean is of neither: they are told, each by itself.
             let said = Fact::new(vec![f.code.clone()], f.text.clone()).map(ClaimKind::Fact);
             out.add_or(label, said, format!("{RATE_OF}{of}"));
@@ -188,6 +188,21 @@ fn is_fall(f: &Finding, line: usize, w: &WorkloadSummary, a: &Analysis) -> bool 
     let cliff = || a.holds.iter().filter(|h| h.line == line).flat_map(|h| &h.cliffs).any(|c| inside(c.at_s));
     let of_cycles = f.evidence.iter().any(|(name, _)| name == "cycle");
     f.code == "F30" && f.workload.as_deref() == Some(w.label().as_str()) && (of_cycles || cliff())
+}
+
+/// Whether the line's mean is one over levels that grow, or over teeth. Where the window lies within one level, its mean is that level's.
+fn is_shape(f: &Finding, line: usize, w: &WorkloadSummary, a: &Analysis) -> bool {
+    let inside = |l: &MeasuredLevel| {
+        let mut spans = a.spans.iter().filter(|x| x.line == line);
+        spans.any(|x| x.window_start_s < l.end_s && l.start_s < x.window_end_s)
+    };
+    let levels = || a.holds.iter().filter(|h| h.line == line).flat_map(|h| &h.levels).filter(|l| inside(l));
+    f.workload.as_deref() == Some(w.label().as_str())
+        && match f.code.as_str() {
+            "F36" => levels().count() > 1,
+            "F37" => true,
+            _ => false,
+        }
 }
 
 /// No rate without its horizon: which bucket this does not exclude.

@@ -150,6 +150,15 @@ fn refusing(r: &Refusing) -> String {
         (None, None) => format!("about {} op/s get through on average", words::about(r.passed_per_s, 2)),
     };
     let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
+    if r.refused == r.attempts {
+        return format!(
+            "**All {} attempts** of {}{line} were answered with 429 or 503: either a limiter lets nothing of this load through, or the \
+             storage was down behind a proxy.{}",
+            words::fixed(r.attempts as f64, 0),
+            op_name(&r.op),
+            crate::validity::held_back(r.held_back)
+        );
+    }
     let beside = match r.on.beside.as_slice() {
         [] => String::new(),
         ops => format!(

@@ -33,6 +33,8 @@ pub enum HeldBack {
         pushed: f64,
         /// How long the highest of them passed, seconds.
         seconds: f64,
+        /// Seconds without load before it passed; absent: it took none.
+        calm_s: Option<f64>,
     },
     /// What passes beside refusals is refused when it is offered by itself, after a rest as well: it is no rate of the limiter's.
     Less {
@@ -108,6 +110,8 @@ pub(super) struct HoldSearch {
     tokens: f64,
     /// Passed, for so long; refused.
     low: Option<(f64, f64)>,
+    /// The longest rest before a trial that passed, seconds.
+    calmed_s: f64,
     high: Option<f64>,
     /// What is offered now.
     offered: f64,
@@ -201,7 +205,8 @@ impl HoldSearch {
         let high = self.high.unwrap_or(f64::INFINITY);
         // To be quoted is what held; how near to it the limit lies, the tokens of a bucket hide.
         let rate = Estimate { value: low, low: HELD_AT_LEAST * low, high, n_eff: 1.0 };
-        Some(HeldBack::More { rate, pushed: self.pushed, seconds: low_s })
+        let calm_s = Some(self.calmed_s).filter(|s| *s > 0.0);
+        Some(HeldBack::More { rate, pushed: self.pushed, seconds: low_s, calm_s })
     }
 }
 
@@ -266,6 +271,7 @@ impl Probe {
             pushed,
             tokens: 0.0,
             low: None,
+            calmed_s: 0.0,
             high: None,
             offered,
             calm_s: self.calm_s(),
@@ -326,6 +332,7 @@ impl Probe {
             return self.held(known.filter(|a| matches!(a, HeldBack::More { .. })));
         } else {
             h.low = Some((h.offered, length_s));
+            h.calmed_s = h.calmed_s.max(h.rest_s());
         }
         match (h.step, refused) {
             (HoldStep::Below { rested: false }, true) => {
@@ -391,7 +398,7 @@ impl Probe {
 }
 
 /// Longest time in which next to nothing passed, seconds.
-fn longest_shut_s(x: &[f64], dt: f64) -> f64 {
+pub(super) fn longest_shut_s(x: &[f64], dt: f64) -> f64 {
     let low = 0.02 * math::mean(x);
     x.split(|v| *v > low).map(<[f64]>::len).max().unwrap_or(0) as f64 * dt
 }

@@ -15,6 +15,7 @@ mod cause;
 mod drain;
 mod hold;
 mod ladder;
+mod law;
 mod micro;
 mod one_cap;
 mod open;

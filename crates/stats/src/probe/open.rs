@@ -133,8 +133,9 @@ pub(super) fn refused_rate(f: &Found, answers: &Answers) -> Option<Open> {
             words::about(e.low, 3)
         ),
         _ if f.passed_per_s() > 0.0 => format!(
-            "the rate of {unit} that gets through while most are refused is not constant: the kind of limit was not \
-             identified; a larger --budget would measure for longer"
+            "the rate of {unit} that gets through while {} of the attempts are refused is not constant: the kind of limit \
+             was not identified; a larger --budget would measure for longer",
+            words::share(f.refused())
         ),
         _ => format!(
             "the rate of {unit} that a load gets when it backs off was not measured: a larger --budget would settle \

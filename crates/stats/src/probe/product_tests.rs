@@ -2,6 +2,7 @@
 
 use super::tests::{as_the_tool_does, said};
 use super::*;
+use crate::advice::LimitLaw;
 use crate::simulate::drive;
 use crate::simulate::events::{Backoff, Events};
 
@@ -25,6 +26,11 @@ fn a_rate_that_only_a_fight_yields_is_not_quoted() {
         let told = o.limit_of_ops().unwrap_or_else(|| panic!("{}", said(&o)));
         assert!((told / holds - 1.0).abs() < 0.05, "{told} of {holds}: {}", said(&o));
         assert!(!o.ops.is_bucket() && said(&o).contains("Insisting costs"), "{}", said(&o));
+        let law = o.law();
+        assert!(
+            matches!(law, LimitLaw::Insisting { holds: Some((r, s)), .. } if r <= 1.03 * holds && s >= 45.0),
+            "{law:?}"
+        );
         assert!(o.elapsed_s <= 1.05 * 600.0, "{}", o.elapsed_s);
     }
     // Too little time to tell: both ends, and no rate.
@@ -42,6 +48,7 @@ fn a_bucket_is_the_same_for_who_holds_back() {
         };
         assert!(passes < holds && holds < refused, "{passes} {holds} {refused}");
         assert!(o.is_held(Resource::Ops) && (o.limit_of_ops().unwrap() / holds - 1.0).abs() < 0.01);
+        assert!(matches!(o.law(), LimitLaw::Bucket(_) | LimitLaw::Rate), "{name} {:?}", o.law());
         assert_eq!(said(&o).contains("after a rest as well"), rested, "{}", said(&o));
         // A bucket of 10 s of its rate and more lasts for too long after the time that others had.
         assert!(rested || name.starts_with("AWS"), "{name} {}", said(&o));
@@ -57,6 +64,9 @@ fn a_limit_that_moves_while_it_refuses_is_no_rate() {
         let within = o.ops.known().zip(truth.holds_per_s).is_some_and(|(e, h)| e.contains(h));
         assert!(told.is_none() || within, "{name}: {told:?} {}", said(&o));
         assert!(o.answers.at_once.is_some() || o.is_limited(Resource::Ops), "{name}: {}", said(&o));
+        // What is not told is not advised either.
+        let advised = matches!(o.law(), LimitLaw::Rate | LimitLaw::Bucket(_) | LimitLaw::Window(_));
+        assert!(!advised || told.is_some(), "{name}: {:?} {}", o.law(), said(&o));
     }
 }
 
@@ -115,5 +125,6 @@ fn the_same_share_refused_at_any_rate_is_no_limit() {
         let found = o.answers.same_share.unwrap();
         assert!((found.share / broken - 1.0).abs() < 0.2, "{found:?}");
         assert!(said(&o).contains("refused at any rate"), "{}", said(&o));
+        assert!(matches!(o.law(), LimitLaw::Share(s) if s == found.share), "{:?}", o.law());
     }
 }

@@ -39,6 +39,10 @@ pub struct Pair {
 /// What belongs to one bucket adds up to it, within this.
 const WITHIN: f64 = 0.08;
 
+fn is_whole(x: f64) -> bool {
+    (x - 1.0).abs() <= WITHIN
+}
+
 impl Pair {
     /// Share of its own rate that the first op keeps while the other runs.
     pub fn kept(&self) -> f64 {
@@ -65,10 +69,18 @@ impl Pair {
                 Sharing::Undetermined
             };
         }
-        let of_first = (self.first + self.other) / self.first_alone;
         // The same cost for both, or the other's own: in either case the whole is one bucket's worth.
-        let whole = |x: f64| (x - 1.0).abs() <= WITHIN;
-        if whole(together) || whole(of_first) { Sharing::Shared } else { Sharing::Undetermined }
+        if is_whole(together) || is_whole(self.of_first()) { Sharing::Shared } else { Sharing::Undetermined }
+    }
+
+    /// Ops of both together, over those of the first alone.
+    fn of_first(&self) -> f64 {
+        (self.first + self.other) / self.first_alone
+    }
+
+    /// One bucket, of which an op of the one uses up another amount than one of the other.
+    pub fn have_own_costs(&self) -> bool {
+        self.judge() == Sharing::Shared && is_whole(self.together()) && !is_whole(self.of_first())
     }
 }
 
@@ -101,6 +113,12 @@ mod tests {
         assert_eq!(pair(800.0, 800.0, 400.0, 401.0), Sharing::Shared);
         // The other costs five tokens.
         assert_eq!(pair(800.0, 160.0, 400.0, 80.0), Sharing::Shared);
+        let own = |a, b, c, d| Pair { first_alone: a, other_alone: b, first: c, other: d }.have_own_costs();
+        assert!(
+            own(800.0, 160.0, 400.0, 80.0)
+                && !own(800.0, 800.0, 400.0, 401.0)
+                && !own(800.0, 300.0, 799.0, 300.0)
+        );
         // It gets a third of the tokens.
         assert_eq!(pair(800.0, 800.0, 530.0, 268.0), Sharing::Shared);
     }

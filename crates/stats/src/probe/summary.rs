@@ -138,7 +138,7 @@ impl ProbeOutcome {
                 _ => format!(
                     "the limiter refuses the excess ({} of attempts on the plateau, while {amount} {unit}/s get \
                      through)",
-                    share(refused)
+                    words::share(refused)
                 ),
             }
         } else {
@@ -223,7 +223,7 @@ impl ProbeOutcome {
         let text = format!(
             "About {} of the attempts are refused at any rate, of {least}/s as of {most}/s: that is no limit on a rate, nor on requests \
              in flight. One of several servers may refuse all that it is sent: look at their logs.",
-            share(s.share)
+            words::share(s.share)
         );
         Some(Finding::new("F69", "refused_at_any_rate", Level::Info, text).measured(s.share, 0.0))
     }
@@ -270,7 +270,7 @@ impl ProbeOutcome {
                 n(refused),
                 if rested { ", and after a rest as well once the tokens are used up" } else { "" }
             ),
-            HeldBack::More { rate, pushed, seconds } if self.ops.known().is_some() => format!(
+            HeldBack::More { rate, pushed, seconds, .. } if self.ops.known().is_some() => format!(
                 "Insisting costs: a load that is refused gets {} op/s, and one that holds back more: {} op/s passed for {} \
                  without a refusal{}. Configure a rate, not a concurrency.",
                 n(pushed),
@@ -386,15 +386,6 @@ fn straight(wander_s: f64, of: Resource, rate: f64) -> String {
     format!("; on the plateau, the work done stays within {within} of a constant rate")
 }
 
-/// A share near to all with as many digits as tell it from all: 99.96 %, not 100 %.
-fn share(x: f64) -> String {
-    if !(0.99..1.0).contains(&x) {
-        return percent(x);
-    }
-    let decimals = (1.0 - (100.0 * (1.0 - x)).log10().floor()).clamp(0.0, 6.0) as usize;
-    format!("{:.decimals$} %", 100.0 * x)
-}
-
 fn percent(share: f64) -> String {
     format!("{} %", significant(100.0 * share, 2))
 }
@@ -416,7 +407,7 @@ fn drain_words(d: &DrainEvidence) -> String {
     let refused = d
         .steadiness
         .filter(|s| s.refused > 0.0)
-        .map_or(String::new(), |s| format!(", {} refused", percent(s.refused)));
+        .map_or(String::new(), |s| format!(", {} refused", words::share(s.refused)));
     format!(
         "{idle}: {}{cliff}, plateau {}{refused}, {found} tokens beyond it, {} long",
         d.kind.name(),

@@ -64,7 +64,12 @@ pub(super) fn set_by_a_limiter(f: &Facts) -> Option<f64> {
 
 pub(crate) fn percent(x: f64) -> String {
     let p = 100.0 * x;
-    if p != 0.0 && p.abs() < 0.1 { format!("{p:.3} %") } else { format!("{p:.1} %") }
+    match p {
+        p if p != 0.0 && p.abs() < 0.1 => format!("{p:.3} %"),
+        // What is not all is not rounded to it.
+        p if p < 100.0 && p >= 99.95 => crate::words::share(x),
+        p => format!("{p:.1} %"),
+    }
 }
 
 pub fn v01_error_rate(f: &Facts) -> Option<Finding> {
