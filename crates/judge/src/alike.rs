@@ -149,7 +149,7 @@ pub fn limits(a: (&[Member], &str), b: (&[Member], &str)) -> Option<Finding> {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for l in side.iter().filter_map(limit) {
             let what = match l.verdict.as_str() {
-                "none" => "nothing that was observed".to_owned(),
+                "none" if l.at_ceiling.is_empty() => "nothing that was observed".to_owned(),
                 _ => l.at_ceiling.join(" and "),
             };
             *seen.entry(what).or_default() += 1;

@@ -64,6 +64,8 @@ struct Truth {
     rss_bytes: f64,
     /// Seconds that its counters are old at the most.
     resolution_s: u64,
+    /// They are made anew at multiples of this alone; 0: for each answer.
+    made_every_s: u64,
     /// Nobody answers.
     silent: bool,
 }
@@ -79,6 +81,7 @@ const REST: Truth = Truth {
     cpu_s_per_gib: 2.0,
     rss_bytes: 3e8,
     resolution_s: 0,
+    made_every_s: 0,
     silent: false,
 };
 
@@ -91,7 +94,11 @@ impl Truth {
         }
         let r = |quantity, label: &str, value| ServerReading { quantity, label: label.into(), value };
         let (gets, puts) = (GETS as f64 * 10.0, PUTS as f64 * 10.0);
-        let each = at_s / NODES as f64;
+        let made_s = match self.made_every_s as f64 {
+            0.0 => at_s,
+            every => (at_s / every).floor() * every,
+        };
+        let each = made_s / NODES as f64;
         let payload = (gets + puts) * MIB;
         let mut subjects: Vec<ReadSubject> = Vec::new();
         for n in 1..=self.seen {
@@ -339,4 +346,21 @@ fn what_a_gibibyte_and_an_op_cost_the_servers() {
     assert_eq!(d.rss_bytes, Some(9e8));
     // Of counters that are 5 s old the same: only what lies inside of the window counts.
     near(of(Truth { resolution_s: 5, ..REST }).cpu_s_per_gib.unwrap(), 2.0);
+}
+
+/// Of counters that are made each 7 s two readings in 24 s may be 28 s apart: that is nobody's load.
+#[test]
+fn old_counters_are_no_load_of_others_and_hide_none_that_is_larger() {
+    let old = |every: u64, others: f64| {
+        let t = Truth { resolution_s: every, made_every_s: every, others, others_bytes: MIB, ..REST };
+        t.judged()
+    };
+    for every in [7, 10, 15] {
+        let s = old(every, 0.0);
+        assert!(!window(&s).requests.is_empty());
+        assert_eq!((found(&s, "F72"), found(&s, "F97")), (None, None), "{every}");
+    }
+    let s = old(7, 400.0);
+    assert_eq!(found(&s, "F72").unwrap().name, "load_of_others");
+    assert!(found(&s, "F97").is_some());
 }

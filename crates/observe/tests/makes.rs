@@ -1,5 +1,5 @@
 //! Pages of each make, read: recorded of real servers (node_exporter 1.5.0, process-exporter of Debian 12, MinIO of February 2026 with
-//! four drives), those of Ceph written after its sources.
+//! four drives, the manager of Ceph 16.2.15 with four OSDs and a gateway), the other two of Ceph written after its sources.
 
 use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_observe::{Make, PageReadings, readings, rules};
@@ -89,6 +89,23 @@ fn ceph_manager() {
     assert_eq!((of(Q::PlacementGroups, "total"), of(Q::PlacementGroups, "clean")), (Some(65.0), Some(61.0)));
     assert_eq!((of(Q::OsdUp, "osd.1"), of(Q::PlacementGroups, "deep")), (Some(0.0), Some(2.0)));
     assert_eq!(of(Q::PoolRedundancy, "3 data ec:2+2"), Some(1.0));
+}
+
+/// Before ceph-exporter the manager's page has the counters of daemons, too: of gateways by instance, with names of their own.
+#[test]
+fn ceph_manager_before_reef() {
+    let page = readings(Make::Ceph, include_str!("pages/ceph-mgr-16.2.15.txt"), "mgr").unwrap();
+    assert_eq!((page.missing.len(), page.resolution_s), (0, 15.0));
+    let cluster = |q, label: &str| value(&page, "", "", q, label);
+    assert_eq!((cluster(Q::HealthStatus, ""), cluster(Q::OsdUp, "osd.3")), (Some(0.0), Some(1.0)));
+    assert_eq!(cluster(Q::PlacementGroups, "total"), cluster(Q::PlacementGroups, "clean"));
+    assert_eq!(cluster(Q::PoolRedundancy, "2 default.rgw.buckets.data replica:3"), Some(1.0));
+    assert_eq!(cluster(Q::PoolRedundancy, "3 ec22.data ec:2+2"), Some(1.0));
+    let (stored, used) = (cluster(Q::PoolStoredBytes, "3"), cluster(Q::PoolUsedBytes, "3"));
+    assert_eq!(used.unwrap() / stored.unwrap(), 2.0);
+    assert_eq!(value(&page, "mgr", "rgw.4190", Q::Requests, "put_obj"), Some(619.0));
+    assert_eq!(value(&page, "mgr", "rgw.4190", Q::ReceivedBytes, "put_obj"), Some(2_587_885_830.0));
+    assert_eq!(value(&page, "mgr", "osd.3", Q::ReceivedBytes, "write"), Some(914_358_272.0));
 }
 
 #[test]

@@ -91,21 +91,30 @@ pub fn requests(data: &RunData, w: &SeenWindow<'_>) -> Vec<RequestCount> {
         if ours + servers == 0.0 {
             continue;
         }
-        // Readings lie between slices: each end is off by a slice at the most, and servers' readings are not all of one time.
+        // Readings lie between slices: each end is off by a slice at the most, servers' readings are not all of one time, and of counters that were
+        // made at some time before the first and last reading the stretch is longer or shorter by as much.
         let per_ns = ours / to_ns.saturating_sub(from_ns).max(1) as f64;
         let apart = ends_apart(w) as f64;
         let in_flight = w.stage.spec.workloads.iter().map(|w| f64::from(w.in_flight())).sum::<f64>();
-        let uncertain_by = in_flight + per_ns * (2.0 * data.step_ns as f64 + apart);
+        let uncertain_by = in_flight + per_ns * (2.0 * data.step_ns as f64 + apart + oldest(w));
         out.push(RequestCount { op: kind.name().into(), servers, ours, uncertain_by });
     }
     out
 }
 
+/// How old counts of requests may be at a reading, nanoseconds.
+fn oldest(w: &SeenWindow<'_>) -> f64 {
+    w.subjects.iter().filter(|s| counts_requests(s)).map(|s| s.age_ns).max().unwrap_or(0) as f64
+}
+
+fn counts_requests(s: &SubjectSteps<'_>) -> bool {
+    s.steps.iter().any(|s| s.labels(Q::Requests).next().is_some())
+}
+
 /// How far apart subjects' first readings, and last ones, are, in all.
 fn ends_apart(w: &SeenWindow<'_>) -> u64 {
     let spread = |pick: &dyn Fn(&SubjectSteps<'_>) -> Option<u64>| {
-        let of_servers =
-            w.subjects.iter().filter(|s| s.steps.iter().any(|s| s.labels(Q::Requests).next().is_some()));
+        let of_servers = w.subjects.iter().filter(|s| counts_requests(s));
         let times: Vec<u64> = of_servers.filter_map(pick).collect();
         times.iter().max().zip(times.iter().min()).map_or(0, |(a, b)| a - b)
     };

@@ -9,6 +9,7 @@ use super::resources::{self, KINDS, SeenResource};
 pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> Option<ServersLimit> {
     let known: Vec<&SeenResource> =
         all.iter().filter(|s| s.used.share.is_some() && !resources::is_shared(s, here)).collect();
+    let shared = all.iter().find(|s| resources::is_shared(s, here) && s.at_ceiling());
     let of_kind = |kind: &str| -> Vec<&SeenResource> {
         known.iter().copied().filter(|s| s.used.resource == kind).collect()
     };
@@ -32,18 +33,23 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
         at_ceiling: full.iter().map(|f| format!("{}: {}", f.0, words(f))).collect(),
         ..ServersLimit::default()
     };
+    // Of whoever used them: told as full, and never as the one that binds.
+    out.at_ceiling.extend(shared.map(|s| format!("cpu shared with the client: {}", s.name())));
     match &full[..] {
         [] => {
             let most = known.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
             out.verdict = "none".into();
             describe(&mut out, &most.used.resource, &of_kind(&most.used.resource));
-            out.text = none(most, not_observed);
+            out.text = match shared {
+                Some(s) => none_but_shared(most, s),
+                None => none(most, not_observed),
+            };
         }
         [one] => {
             out.verdict = "one".into();
             describe(&mut out, one.0, &of_kind(one.0));
             out.resource = one.0.into();
-            out.text = alone(one, &words(one), fullest(&[one.0]), not_observed);
+            out.text = alone(one, &words(one), fullest(&[one.0]), shared, not_observed);
         }
         several => {
             out.verdict = "several".into();
@@ -91,6 +97,7 @@ fn alone(
     (kind, full): &(&str, Vec<&SeenResource>),
     who: &str,
     next: Option<&SeenResource>,
+    shared: Option<&SeenResource>,
     not_observed: &[String],
 ) -> String {
     let most = full.iter().max_by(|a, b| a.used.share.unwrap_or(0.0).total_cmp(&b.used.share.unwrap_or(0.0)));
@@ -102,14 +109,18 @@ fn alone(
         percent_of(most),
         100.0 * most.used.threshold
     );
-    match next {
-        Some(n) => text.push_str(&format!(
+    match (shared, next) {
+        (Some(s), _) => text.push_str(&format!(
+            " So were the processors that the servers share with the client ({}): which of the two binds cannot be told from that.",
+            percent_of(s)
+        )),
+        (None, Some(n)) => text.push_str(&format!(
             " Nothing else that was observed was: next is {} {} ({}).",
             kind_words(&n.used.resource),
             n.name(),
             percent_of(n)
         )),
-        None => text.push_str(" Nothing else was observed."),
+        (None, None) => text.push_str(" Nothing else was observed."),
     }
     if !not_observed.is_empty() {
         text.push_str(&format!(" Not observed: {}.", some_of(not_observed)));
@@ -131,6 +142,18 @@ fn none(most: &SeenResource, not_observed: &[String]) -> String {
     };
     format!(
         "None of the servers' resources that were observed was at its ceiling; the fullest was {what}{but}. {look}"
+    )
+}
+
+/// Processors that the client uses, too, are no limit of the servers' own; full ones are told all the same, and come first.
+fn none_but_shared(most: &SeenResource, shared: &SeenResource) -> String {
+    format!(
+        "The processors that the servers share with the client were at their ceiling ({}), none of the servers' other resources that \
+         were observed was; the fullest of these was {} {} ({}). Next: a machine of its own for the client.",
+        percent_of(shared),
+        kind_words(&most.used.resource),
+        most.name(),
+        percent_of(most)
     )
 }
 

@@ -8,6 +8,7 @@ use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
 use plimsoll_stats::attribution::{Candidate, attribute};
 use plimsoll_store::{ObservedSource, server_steps};
 
+use super::limit;
 use super::resources::{self, SeenResource};
 
 /// A host of which each resource is used to a share of its ceiling.
@@ -127,4 +128,34 @@ fn virtual_devices_do_not_count_twice() {
     assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
     assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));
     assert!((seen[1].used.share.unwrap() - 0.1).abs() < 1e-9);
+}
+
+/// Servers on this machine: its processors are full, and whose work that is is not known.
+#[test]
+fn full_processors_that_the_client_shares_are_told_and_not_called_below() {
+    let cpu = Host { cpu: 0.99, cpu_waits: 0.6, drive: 0.65, ..IDLE };
+    let of = |host: Host, here: bool| {
+        let sources = sources(&[host]);
+        let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
+        limit::of_window(&seen, here, &[]).unwrap()
+    };
+    let here = of(cpu, true);
+    assert_eq!((here.verdict.as_str(), here.at_ceiling.len()), ("none", 1));
+    assert!(here.at_ceiling[0].starts_with("cpu shared with the client: s1"), "{here:?}");
+    assert!(
+        here.text.starts_with("The processors that the servers share with the client were at"),
+        "{}",
+        here.text
+    );
+    assert!(here.text.contains("the drive nvme0n1 of s1 (busy 65 % of the time)"), "{}", here.text);
+    assert_eq!(of(cpu, false).resource, "cpu");
+    // A drive that is full beside them is named, and they are, too.
+    let both = of(Host { drive: 0.99, queue: 8.0, ..cpu }, true);
+    assert!(
+        both.resource == "drive" && both.text.contains("So were the processors that the servers share"),
+        "{}",
+        both.text
+    );
+    // Where they are not full nothing of it is said.
+    assert!(of(IDLE, true).text.starts_with("None of"));
 }

@@ -256,15 +256,19 @@ pub fn rate<'a>(s: &SubjectSteps<'a>, of: impl Fn(&ServerStep<'a>) -> Option<f64
     (seconds > 0.0).then(|| all.iter().map(|(_, b)| b).sum::<f64>() / seconds)
 }
 
-/// Bytes that gateways moved with clients, less what ours moved: of others. `None`: no gateway counts bytes.
+/// Bytes that gateways moved with clients, less what ours moved: of others. `None`: no gateway counts bytes, or the difference is no larger than what the
+/// age of its counters makes of it, which are those of a stretch that is longer or shorter by as much.
 pub fn of_others(subjects: &[SubjectSteps<'_>], moved_per_s: f64) -> Option<f64> {
     let gateways = subjects.iter().filter(|s| s.daemon.starts_with("minio") || s.daemon.starts_with("rgw"));
-    let mut by_daemon: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    let mut by_daemon: BTreeMap<(&str, &str), (f64, f64)> = BTreeMap::new();
     for s in gateways {
         let bytes = |x: &ServerStep<'_>| Some(x.total(Q::SentBytes)? + x.total(Q::ReceivedBytes)?);
         if let Some(rate) = rate(s, bytes) {
-            by_daemon.insert((s.host, s.daemon), rate);
+            let seconds: f64 = s.steps.iter().map(ServerStep::seconds).sum();
+            by_daemon.insert((s.host, s.daemon), (rate, rate * s.age_ns as f64 / 1e9 / seconds));
         }
     }
-    (!by_daemon.is_empty()).then(|| by_daemon.values().sum::<f64>() - moved_per_s)
+    let (moved, uncertain) = by_daemon.values().fold((0.0, 0.0), |(m, u), (rate, by)| (m + rate, u + by));
+    let others = moved - moved_per_s;
+    (!by_daemon.is_empty() && (uncertain == 0.0 || others.abs() > uncertain)).then_some(others)
 }

@@ -153,6 +153,7 @@ impl ServersLimit {
             "several" => {
                 format!("several of the servers' resources at their ceilings ({})", kinds().join(", "))
             }
+            _ if !self.at_ceiling.is_empty() => format!("{} at its ceiling", kinds().join(", ")),
             _ => "none of the servers' resources that were observed at its ceiling".into(),
         }
     }
@@ -258,6 +259,9 @@ mod tests {
             several.in_short(),
             "several of the servers' resources at their ceilings (network in, cpu)"
         );
+        let at_ceiling = vec!["cpu shared with the client: s1".into()];
+        let shared = ServersLimit { verdict: "none".into(), at_ceiling, ..one.clone() };
+        assert_eq!(shared.in_short(), "cpu shared with the client at its ceiling");
         let none = ServersLimit { verdict: "none".into(), at_ceiling: Vec::new(), ..one };
         assert!(none.in_short().starts_with("none of the servers' resources that were observed"));
     }

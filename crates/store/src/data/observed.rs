@@ -70,6 +70,8 @@ pub struct SubjectSteps<'a> {
     pub steps: Vec<ServerStep<'a>>,
     /// Times between which it was restarted: its counters fell.
     pub restarts: Vec<(u64, u64)>,
+    /// How old its counters may be at a reading.
+    pub age_ns: u64,
 }
 
 /// All that was seen between two times, by host and daemon. A reading tells of what was before it, back to the reading before, and as
@@ -112,7 +114,9 @@ fn of_source(source: &ObservedSource, from_ns: u64, to_ns: u64) -> BTreeMap<(&st
                 daemon: key.1,
                 steps: Vec::new(),
                 restarts: Vec::new(),
+                age_ns: 0,
             });
+            of.age_ns = of.age_ns.max(scrape.resolution_ns);
             if restarted(before, &values) {
                 of.restarts.push((*at_ns, scrape.at_ns));
             } else {
@@ -196,7 +200,7 @@ mod tests {
         )];
         let all = server_steps(&s, 0, 60 * S);
         let steps: Vec<(u64, u64)> = all[0].steps.iter().map(|s| (s.from_ns / S, s.to_ns / S)).collect();
-        assert_eq!(steps, [(15, 30)]);
+        assert_eq!((steps, all[0].age_ns), (vec![(15, 30)], 15 * S));
         assert!(server_steps(&s, 6 * S, 30 * S).is_empty(), "at 20 s it may tell of 5 s");
     }
 
