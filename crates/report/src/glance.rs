@@ -343,6 +343,7 @@ fn bound(r: &RunReport) -> String {
 /// Where all is refused, a limiter is not the only reason that there can be.
 fn refuses(x: &Refusing) -> String {
     match x.refused == x.attempts {
+        true if x.attempts == 1 => format!("the only attempt of {} was refused (429 or 503)", upper(&x.op)),
         true => format!(
             "all {} attempts of {} were refused (429 or 503)",
             number::count(x.attempts),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_store::{GrowingRun, RunDir};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::feed::PageFeed;
 use crate::look::look;
@@ -14,8 +15,11 @@ use crate::now::LiveHints;
 
 /// A run's record grows about once a second.
 const LEAST_REST: Duration = Duration::from_secs(1);
-/// A look is followed by so many times its own length of rest: 2 % of one CPU at the most. (A choice: on a machine that measures.)
+/// A look is followed by so many times its CPU time of rest: 2 % of one CPU at the most. (A choice: on a machine that measures.)
 const REST_PER_LOOK: u32 = 49;
+/// Of one rest; what a look took beyond that (the first one of a long run) is rested for after those that follow, so that its page is not
+/// silent meanwhile.
+const MOST_REST: Duration = Duration::from_secs(10);
 /// Who has no page for so long is not followed any more.
 const UNWATCHED: Duration = Duration::from_secs(60);
 /// A run that ended is judged by its own process; where that does not happen, it was killed, and is judged here.
@@ -103,8 +107,9 @@ impl RunFollower {
         let dir = run.dir();
         let mut watched = Instant::now();
         let mut ended: Option<Instant> = None;
+        let mut owed = Duration::ZERO;
         loop {
-            let begun = Instant::now();
+            let (begun, cpu) = (Instant::now(), cpu_time());
             if !dir.is_running() && !dir.summary_is_there() {
                 let since = *ended.get_or_insert(begun);
                 // Its own process is about to judge it: a moment later there is the whole result.
@@ -145,7 +150,10 @@ impl RunFollower {
             if watched.elapsed() > UNWATCHED {
                 return self.feed.end("nobody has looked for a while: reload the page");
             }
-            rest(woken, LEAST_REST.max(begun.elapsed() * REST_PER_LOOK));
+            owed += cpu_time().saturating_sub(cpu) * REST_PER_LOOK;
+            let rests = Instant::now();
+            rest(woken, owed.clamp(LEAST_REST, MOST_REST));
+            owed = owed.saturating_sub(rests.elapsed());
         }
     }
 }
@@ -157,6 +165,12 @@ fn rest(woken: &Receiver<()>, time: Duration) {
         Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
     }
+}
+
+/// Of this thread.
+fn cpu_time() -> Duration {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(t.tv_sec.try_into().unwrap_or(0), t.tv_nsec.try_into().unwrap_or(0))
 }
 
 /// From here on this thread, and those that it starts, get the CPU when no other wants it.

@@ -185,6 +185,13 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain data is always JSON")
 }
 
+impl StreamPosition {
+    /// Of the file.
+    pub fn bytes(&self) -> u64 {
+        self.frames.1
+    }
+}
+
 /// Reads the records of one file in order, and stops at the first damage.
 #[derive(Debug)]
 pub struct StreamReader {

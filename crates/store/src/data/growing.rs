@@ -46,7 +46,13 @@ const MOST_CELLS: usize = 2048;
 /// when the first is so far ahead (a choice: a page that is a few seconds late is better than one that waits for an agent that is lost).
 const AHEAD_NS: u64 = 5_000_000_000;
 
-/// What was read of a run, as far as it has come.
+/// As much is read at once and put in order: more than files grow by between two looks.
+const AT_ONCE: u64 = 16 << 20;
+/// How often the files have grown without points of a resolution being asked for, until they are not kept any more.
+const UNASKED: u32 = 8;
+
+/// What was read of a run, as far as it has come. It is taken further when points are asked for that were asked for before: all that is asked between is
+/// of one time.
 #[derive(Debug)]
 pub struct GrowingRun {
     dir: RunDir,
@@ -57,8 +63,8 @@ pub struct GrowingRun {
 /// What has to be kept when the files are read.
 #[derive(Debug, Clone, Default)]
 struct Wanted {
-    /// How points were asked for.
-    options: Vec<LoadOptions>,
+    /// How points were asked for, and how often the files have grown since.
+    options: Vec<(LoadOptions, u32)>,
     /// Windows of which each agent's part was asked for begin there, by stage; those that still grow.
     by_agent_from: BTreeMap<u32, u64>,
     /// Of so many windows each agent's part was asked for.
@@ -133,7 +139,15 @@ impl GrowingRun {
     fn grow(&self) -> Result<(), StoreError> {
         let files = self.dir.interval_files()?;
         let mut seen = self.seen.borrow_mut();
-        let wanted = self.wanted.borrow();
+        let mut wanted = self.wanted.borrow_mut();
+        wanted.options.iter_mut().for_each(|(_, unasked)| *unasked += 1);
+        while let Some(at) = wanted.options.iter().position(|(_, unasked)| *unasked > UNASKED) {
+            wanted.options.remove(at);
+            if let Some(s) = seen.as_mut().filter(|s| at < s.points.len()) {
+                s.points.remove(at);
+                s.samples.iter_mut().for_each(|f| drop(f.kept.remove(at)));
+            }
+        }
         let is_same = |s: &Seen| s.files == files && s.points.len() == wanted.options.len();
         if let Some(s) = seen.as_mut().filter(|s| is_same(s)) {
             s.go_on(&self.dir)?;
@@ -159,11 +173,29 @@ impl GrowingRun {
 
 impl RunRecords for GrowingRun {
     fn load(&self, options: &LoadOptions) -> Result<RunData, StoreError> {
-        let known = self.wanted.borrow().options.contains(options);
-        if !known {
-            self.wanted.borrow_mut().options.push(*options);
+        // Those that were asked for since the files were last read.
+        let mut asked: Vec<LoadOptions> = Vec::new();
+        let is_due = {
+            let mut wanted = self.wanted.borrow_mut();
+            match wanted.options.iter_mut().find(|(o, _)| o == options) {
+                Some((_, unasked)) => std::mem::take(unasked) == 0,
+                None => {
+                    asked.extend(wanted.options.iter().filter(|(_, unasked)| *unasked == 0).map(|(o, _)| *o));
+                    wanted.options.push((*options, 0));
+                    true
+                }
+            }
+        };
+        if is_due || self.seen.borrow().is_none() {
+            asked.push(*options);
+            self.grow()?;
+            let mut wanted = self.wanted.borrow_mut();
+            wanted
+                .options
+                .iter_mut()
+                .filter(|(o, _)| asked.contains(o))
+                .for_each(|(_, unasked)| *unasked = 0);
         }
-        self.grow()?;
         let seen = self.seen.borrow();
         let Some(seen) = seen.as_ref() else { return self.dir.load(options) };
         let Some(at) = seen.points.iter().position(|p| p.asked == *options) else {
@@ -258,7 +290,7 @@ impl Seen {
             new.cells.of_stage.entry(*stage).or_default().agents_from = Some(*from);
         }
         let slices = so_far.last.saturating_sub(span.first).saturating_add(1);
-        for (asked, coarser) in wanted.options.iter().zip(coarser) {
+        for ((asked, _), coarser) in wanted.options.iter().zip(coarser) {
             let per_point = per_point(asked, span.grid_ns, slices).saturating_mul(*coarser);
             let loader = Loader::new(span, per_point, new.roll.clone());
             new.points.push(Points { asked: *asked, loader });
@@ -279,29 +311,63 @@ impl Seen {
 
     fn go_on(&mut self, dir: &RunDir) -> Result<(), StoreError> {
         self.grow_samples(dir)?;
-        let open =
-            || self.files.iter().zip(&self.positions).map(|(path, at)| StreamReader::open_at(path, at));
-        for (newest, reader) in self.newest.iter_mut().zip(open().collect::<Result<Vec<_>, _>>()?) {
-            let mut reader = reader;
+        let bytes = |(path, at): (&PathBuf, &StreamPosition)| {
+            std::fs::metadata(path).map_or(0, |m| m.len().saturating_sub(at.bytes()))
+        };
+        let grown: u64 = self.files.iter().zip(&self.positions).map(bytes).sum();
+        if grown > AT_ONCE { self.read_side_by_side() } else { self.read_at_once() }
+    }
+
+    fn readers(&self) -> Result<Vec<StreamReader>, StoreError> {
+        self.files.iter().zip(&self.positions).map(|(path, at)| StreamReader::open_at(path, at)).collect()
+    }
+
+    /// Little of each file.
+    fn read_at_once(&mut self) -> Result<(), StoreError> {
+        let mut readers = self.readers()?;
+        let mut slices = std::mem::take(&mut self.ahead);
+        for (file, reader) in readers.iter_mut().enumerate() {
+            while let Some(record) = reader.next()? {
+                match record {
+                    Record::Interval { stage, interval } => {
+                        self.newest[file] = self.newest[file].max(interval.index.saturating_add(1));
+                        slices.push((file, stage, interval));
+                    }
+                    other => self.take_other(file, &other),
+                }
+            }
+        }
+        slices.sort_by_key(|(file, stage, i)| (i.index, *stage, *file));
+        let told = self.told();
+        slices.into_iter().for_each(|(file, stage, interval)| self.take(file, stage, interval, told));
+        self.positions = readers.iter().map(StreamReader::position).collect();
+        self.damage = readers.iter().filter_map(|r| r.damage().cloned()).collect();
+        Ok(())
+    }
+
+    /// Much of each file, of which one record is held at a time. It is read twice: first for how far each has come.
+    fn read_side_by_side(&mut self) -> Result<(), StoreError> {
+        for (newest, mut reader) in self.newest.iter_mut().zip(
+            self.files
+                .iter()
+                .zip(&self.positions)
+                .map(|(path, at)| StreamReader::open_at(path, at))
+                .collect::<Result<Vec<_>, _>>()?,
+        ) {
             while let Some((_, index)) = reader.next_index()? {
                 *newest = (*newest).max(index.saturating_add(1));
             }
         }
-        let mut reader = MergedReader::new(open().collect::<Result<Vec<_>, _>>()?);
-        let first = self.newest.iter().copied().max().unwrap_or(0);
-        let least = first.saturating_sub(AHEAD_NS / self.span.grid_ns.max(1));
-        // Of an agent that says nothing any more nothing is waited for.
-        let told = self.newest.iter().copied().filter(|n| *n > least).min().unwrap_or(first);
+        let told = self.told();
+        let mut reader = MergedReader::new(self.readers()?);
         let mut waiting = std::mem::take(&mut self.ahead).into_iter().peekable();
-        let is_before = |a: (u64, u32), b: (u64, u32)| a <= b;
         while let Some((file, record)) = reader.next()? {
             let Record::Interval { stage, interval } = record else {
-                self.points.iter_mut().for_each(|p| p.loader.take(file, record.clone()));
+                self.take_other(file, &record);
                 continue;
             };
-            while let Some((file, stage, before)) =
-                waiting.next_if(|(_, s, w)| is_before((w.index, *s), (interval.index, stage)))
-            {
+            let is_before = |w: &(usize, u32, SparseInterval)| (w.2.index, w.1) <= (interval.index, stage);
+            while let Some((file, stage, before)) = waiting.next_if(is_before) {
                 self.take(file, stage, before, told);
             }
             self.take(file, stage, interval, told);
@@ -315,6 +381,18 @@ impl Seen {
         Ok(())
     }
 
+    /// Up to which slice all agents have told; of one that says nothing any more nothing is waited for.
+    fn told(&self) -> u64 {
+        let first = self.newest.iter().copied().max().unwrap_or(0);
+        let least = first.saturating_sub(AHEAD_NS / self.span.grid_ns.max(1));
+        self.newest.iter().copied().filter(|n| *n > least).min().unwrap_or(first)
+    }
+
+    /// What is no slice: its time is its own.
+    fn take_other(&mut self, file: usize, record: &Record) {
+        self.points.iter_mut().for_each(|p| p.loader.take(file, record.clone()));
+    }
+
     fn take(&mut self, file: usize, stage: u32, interval: SparseInterval, told: u64) {
         if interval.index >= told {
             return self.ahead.push((file, stage, interval));
@@ -322,9 +400,7 @@ impl Seen {
         let agent = self.roll.agent_of(file);
         self.ended.retain(|t| t.window.stage != stage || interval.index >= t.window.to);
         self.cells.add(stage, &interval, self.roll.is_several().then_some(agent), self.with_times);
-        for p in &mut self.points {
-            p.loader.take(file, Record::Interval { stage, interval: interval.clone() });
-        }
+        self.points.iter_mut().for_each(|p| p.loader.interval(agent, stage, &interval));
     }
 
     fn grow_samples(&mut self, dir: &RunDir) -> Result<(), StoreError> {

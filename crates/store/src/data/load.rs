@@ -13,7 +13,7 @@ use super::{
     Window, samples,
 };
 use crate::StoreError;
-use crate::codec::SparseInterval;
+use crate::codec::{SparseInterval, SparseSeries};
 use crate::frame::Damage;
 use crate::mark::{Mark, StageReport};
 use crate::merge::MergedReader;
@@ -247,7 +247,7 @@ impl Loader {
                 self.mark(agent, &mark);
                 self.marks.push(mark);
             }
-            Record::Interval { stage, interval } => self.interval(agent, stage, interval),
+            Record::Interval { stage, interval } => self.interval(agent, stage, &interval),
             Record::Sample(_) | Record::Scrape(_) => {}
             Record::Unknown(unknown) => self.skipped.add(unknown),
         }
@@ -330,17 +330,20 @@ impl Loader {
         }
     }
 
-    fn interval(&mut self, agent: usize, stage: u32, mut interval: SparseInterval) {
+    /// A slice of an agent.
+    pub(super) fn interval(&mut self, agent: usize, stage: u32, interval: &SparseInterval) {
         // Intervals of a stage whose start was lost carry no meaning.
         let Some(data) = self.stages.get_mut(&stage) else {
             self.skipped.add(Unknown::of_counts("slice", "of a stage without its start"));
             return;
         };
         let workloads = data.spec.workloads.len();
-        let series = interval.series.len();
-        interval.series.retain(|s| s.id.stage == stage && usize::from(s.id.workload) < workloads);
-        if interval.series.len() < series {
+        let is_ours = |s: &SparseSeries| s.id.stage == stage && usize::from(s.id.workload) < workloads;
+        if !interval.series.iter().all(is_ours) {
             self.skipped.add(Unknown::of_counts("series", "of a workload that its stage has not"));
+            let mut ours = interval.clone();
+            ours.series.retain(is_ours);
+            return self.interval(agent, stage, &ours);
         }
         let end_ns = interval.index.saturating_add(1).saturating_mul(self.span.grid_ns);
         data.last_ns = data.last_ns.max(end_ns);
@@ -356,13 +359,12 @@ impl Loader {
         match self.open.get_mut(&stage) {
             Some(open) if open.point == point => {
                 open.add_client(of_agent, &interval.client);
-                open.sum.merge(&interval);
+                open.sum.merge(interval);
             }
             _ => {
                 self.close(stage);
-                let client = interval.client;
-                let mut open = OpenPoint { point, sum: interval, clients: BTreeMap::new() };
-                open.add_client(of_agent, &client);
+                let mut open = OpenPoint { point, sum: interval.clone(), clients: BTreeMap::new() };
+                open.add_client(of_agent, &interval.client);
                 self.open.insert(stage, open);
             }
         }
