@@ -39,6 +39,10 @@ fn agents_that_go_on_side_by_side() {
             w.flush().unwrap();
         }
         assert_same(&growing, &run, &format!("step {step}"));
+        // All that is asked for between two looks is of one time, and a resolution that nobody asks for any more is forgotten.
+        if step >= 2 && step % 4 != 2 {
+            continue;
+        }
         // Coarse points become coarser as it goes on: only doubled, where a run that has ended has no more than are asked for.
         let coarse = growing.load(&COARSE).unwrap();
         let points = coarse.stages[0].client.len();

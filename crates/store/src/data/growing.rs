@@ -135,11 +135,9 @@ impl GrowingRun {
         &self.dir
     }
 
-    /// Takes what the files have grown by; from their beginning where something is wanted that was not kept.
-    fn grow(&self) -> Result<(), StoreError> {
-        let files = self.dir.interval_files()?;
-        let mut seen = self.seen.borrow_mut();
-        let mut wanted = self.wanted.borrow_mut();
+    /// Each time that the files are read because of points that were asked for again.
+    fn forget_what_nobody_asks_for(&self) {
+        let (mut seen, mut wanted) = (self.seen.borrow_mut(), self.wanted.borrow_mut());
         wanted.options.iter_mut().for_each(|(_, unasked)| *unasked += 1);
         while let Some(at) = wanted.options.iter().position(|(_, unasked)| *unasked > UNASKED) {
             wanted.options.remove(at);
@@ -148,6 +146,13 @@ impl GrowingRun {
                 s.samples.iter_mut().for_each(|f| drop(f.kept.remove(at)));
             }
         }
+    }
+
+    /// Takes what the files have grown by; from their beginning where something is wanted that was not kept.
+    fn grow(&self) -> Result<(), StoreError> {
+        let files = self.dir.interval_files()?;
+        let mut seen = self.seen.borrow_mut();
+        let wanted = self.wanted.borrow();
         let is_same = |s: &Seen| s.files == files && s.points.len() == wanted.options.len();
         if let Some(s) = seen.as_mut().filter(|s| is_same(s)) {
             s.go_on(&self.dir)?;
@@ -188,6 +193,7 @@ impl RunRecords for GrowingRun {
         };
         if is_due || self.seen.borrow().is_none() {
             asked.push(*options);
+            self.forget_what_nobody_asks_for();
             self.grow()?;
             let mut wanted = self.wanted.borrow_mut();
             wanted
@@ -325,21 +331,32 @@ impl Seen {
     /// Little of each file.
     fn read_at_once(&mut self) -> Result<(), StoreError> {
         let mut readers = self.readers()?;
-        let mut slices = std::mem::take(&mut self.ahead);
+        // In the order in which they would come side by side: what is no slice right behind the one before it in its own file.
+        let key = |file: usize, stage: u32, i: &SparseInterval| Some((i.index, stage, file));
+        let ahead = std::mem::take(&mut self.ahead).into_iter();
+        let mut records: Vec<(Option<(u64, u32, usize)>, usize, Record)> = ahead
+            .map(|(file, stage, interval)| {
+                (key(file, stage, &interval), file, Record::Interval { stage, interval })
+            })
+            .collect();
         for (file, reader) in readers.iter_mut().enumerate() {
+            let mut last = None;
             while let Some(record) = reader.next()? {
-                match record {
-                    Record::Interval { stage, interval } => {
-                        self.newest[file] = self.newest[file].max(interval.index.saturating_add(1));
-                        slices.push((file, stage, interval));
-                    }
-                    other => self.take_other(file, &other),
+                if let Record::Interval { stage, interval } = &record {
+                    self.newest[file] = self.newest[file].max(interval.index.saturating_add(1));
+                    last = key(file, *stage, interval);
                 }
+                records.push((last, file, record));
             }
         }
-        slices.sort_by_key(|(file, stage, i)| (i.index, *stage, *file));
+        records.sort_by_key(|(key, _, _)| *key);
         let told = self.told();
-        slices.into_iter().for_each(|(file, stage, interval)| self.take(file, stage, interval, told));
+        for (_, file, record) in records {
+            match record {
+                Record::Interval { stage, interval } => self.take(file, stage, interval, told),
+                other => self.take_other(file, &other),
+            }
+        }
         self.positions = readers.iter().map(StreamReader::position).collect();
         self.damage = readers.iter().filter_map(|r| r.damage().cloned()).collect();
         Ok(())
