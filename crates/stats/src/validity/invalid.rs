@@ -67,7 +67,7 @@ pub(crate) fn percent(x: f64) -> String {
     match p {
         p if p != 0.0 && p.abs() < 0.1 => format!("{p:.3} %"),
         // What is not all is not rounded to it.
-        p if p < 100.0 && p >= 99.95 => crate::words::share(x),
+        p if (99.95..100.0).contains(&p) => crate::words::share(x),
         p => format!("{p:.1} %"),
     }
 }

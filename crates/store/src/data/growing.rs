@@ -90,6 +90,9 @@ struct Seen {
     ended: Vec<Totals>,
 }
 
+/// Slice, stage and file, in which order slices are taken.
+type SliceTurn = (u64, u32, usize);
+
 /// Points of one resolution, and the samples beside them.
 #[derive(Debug)]
 struct Points {
@@ -334,7 +337,7 @@ impl Seen {
         // In the order in which they would come side by side: what is no slice right behind the one before it in its own file.
         let key = |file: usize, stage: u32, i: &SparseInterval| Some((i.index, stage, file));
         let ahead = std::mem::take(&mut self.ahead).into_iter();
-        let mut records: Vec<(Option<(u64, u32, usize)>, usize, Record)> = ahead
+        let mut records: Vec<(Option<SliceTurn>, usize, Record)> = ahead
             .map(|(file, stage, interval)| {
                 (key(file, stage, &interval), file, Record::Interval { stage, interval })
             })
