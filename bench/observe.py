@@ -60,10 +60,8 @@ def interval(values):
 
 
 class Box:
-    """A cluster in a box of so many nodes, with more flags of `plimsoll target cluster`."""
-
-    def __init__(self, nodes, *flags, name="benchobs"):
-        self.process = subprocess.Popen([PLIMSOLL, "target", "cluster", "--name", name, "--nodes", str(nodes), *(flags or ("--drives", "1"))],
+    def __init__(self, nodes):
+        self.process = subprocess.Popen([PLIMSOLL, "target", "cluster", "--name", "benchobs", "--nodes", str(nodes), "--drives", "1"],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
         if not line:
