@@ -61,27 +61,22 @@ pub struct Skipped {
 impl Skipped {
     /// Beyond the most kinds that are kept, all count as one.
     pub fn add(&mut self, unknown: Unknown) {
+        self.add_times(unknown, 1);
+    }
+
+    /// Adds what was skipped elsewhere.
+    pub fn merge(&mut self, other: Self) {
+        other.counts.into_iter().for_each(|(unknown, times)| self.add_times(unknown, times));
+    }
+
+    fn add_times(&mut self, unknown: Unknown, times: u64) {
         let unknown = if self.counts.len() < MOST_KINDS || self.counts.contains_key(&unknown) {
             unknown
         } else {
             Unknown { what: "others".into(), figures: unknown.figures }
         };
         let n = self.counts.entry(unknown).or_default();
-        *n = n.saturating_add(1);
-    }
-
-    /// Adds what was skipped elsewhere.
-    pub fn merge(&mut self, other: Self) {
-        for (unknown, n) in other.counts {
-            self.add(unknown.clone());
-            let kept = if self.counts.contains_key(&unknown) {
-                unknown
-            } else {
-                Unknown { what: "others".into(), ..unknown }
-            };
-            let all = self.counts.entry(kept).or_default();
-            *all = all.saturating_add(n.saturating_sub(1));
-        }
+        *n = n.saturating_add(times);
     }
 
     /// All records were known.

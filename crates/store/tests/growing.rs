@@ -27,10 +27,19 @@ fn assert_same(growing: &GrowingRun, run: &RunDir, what: &str) {
 
 #[test]
 fn agents_that_go_on_side_by_side() {
+    agents_go_on(|run| run);
+}
+
+#[test]
+fn what_is_too_much_at_once_is_read_side_by_side() {
+    agents_go_on(|run| run.reading_at_once(0));
+}
+
+fn agents_go_on(how: impl Fn(GrowingRun) -> GrowingRun) {
     let dir = tempfile::tempdir().unwrap();
     let run = new_run(dir.path());
     let mut agents: Vec<StreamWriter> = (0..3).map(|n| begin(&run, &format!("lg-{n}"))).collect();
-    let growing = GrowingRun::new(run.clone());
+    let growing = how(GrowingRun::new(run.clone()));
     for step in 0..12u64 {
         for (n, w) in agents.iter_mut().enumerate() {
             for i in 10 * step..10 * (step + 1) {

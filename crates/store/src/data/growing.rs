@@ -56,6 +56,7 @@ const UNASKED: u32 = 8;
 #[derive(Debug)]
 pub struct GrowingRun {
     dir: RunDir,
+    at_once: u64,
     seen: RefCell<Option<Seen>>,
     wanted: RefCell<Wanted>,
 }
@@ -130,7 +131,12 @@ struct StageCells {
 impl GrowingRun {
     /// Nothing is read yet.
     pub fn new(dir: RunDir) -> Self {
-        Self { dir, seen: RefCell::new(None), wanted: RefCell::default() }
+        Self { dir, at_once: AT_ONCE, seen: RefCell::new(None), wanted: RefCell::default() }
+    }
+
+    /// Files that have grown by more bytes than this are read side by side, one record of each in memory.
+    pub fn reading_at_once(self, bytes: u64) -> Self {
+        Self { at_once: bytes, ..self }
     }
 
     /// Its directory.
@@ -158,7 +164,7 @@ impl GrowingRun {
         let wanted = self.wanted.borrow();
         let is_same = |s: &Seen| s.files == files && s.points.len() == wanted.options.len();
         if let Some(s) = seen.as_mut().filter(|s| is_same(s)) {
-            s.go_on(&self.dir)?;
+            s.go_on(&self.dir, self.at_once)?;
             if s.fits() {
                 return Ok(());
             }
@@ -167,7 +173,7 @@ impl GrowingRun {
         let mut coarser = vec![1; wanted.options.len()];
         // One point of each series is too many only of a run that is none of ours: `RunDir::load` says so.
         for _ in 0..32 {
-            let s = Seen::from_the_beginning(&self.dir, &files, &wanted, &coarser)?;
+            let s = Seen::from_the_beginning(self, &files, &wanted, &coarser)?;
             let too_many: Vec<bool> = s.points.iter().map(|p| p.loader.too_many).collect();
             if !too_many.contains(&true) {
                 *seen = Some(s);
@@ -266,11 +272,12 @@ impl RunRecords for GrowingRun {
 
 impl Seen {
     fn from_the_beginning(
-        dir: &RunDir,
+        run: &GrowingRun,
         files: &[PathBuf],
         wanted: &Wanted,
         coarser: &[u64],
     ) -> Result<Self, StoreError> {
+        let dir = &run.dir;
         let readers = dir.interval_readers()?;
         let names = sources(&readers);
         let positions = readers.iter().map(StreamReader::position).collect();
@@ -304,7 +311,7 @@ impl Seen {
             let loader = Loader::new(span, per_point, new.roll.clone());
             new.points.push(Points { asked: *asked, loader });
         }
-        new.go_on(dir)?;
+        new.go_on(dir, run.at_once)?;
         Ok(new)
     }
 
@@ -318,13 +325,13 @@ impl Seen {
         self.points.iter().all(fits)
     }
 
-    fn go_on(&mut self, dir: &RunDir) -> Result<(), StoreError> {
+    fn go_on(&mut self, dir: &RunDir, at_once: u64) -> Result<(), StoreError> {
         self.grow_samples(dir)?;
         let bytes = |(path, at): (&PathBuf, &StreamPosition)| {
             std::fs::metadata(path).map_or(0, |m| m.len().saturating_sub(at.bytes()))
         };
         let grown: u64 = self.files.iter().zip(&self.positions).map(bytes).sum();
-        if grown > AT_ONCE { self.read_side_by_side() } else { self.read_at_once() }
+        if grown > at_once { self.read_side_by_side() } else { self.read_at_once() }
     }
 
     fn readers(&self) -> Result<Vec<StreamReader>, StoreError> {
@@ -367,13 +374,8 @@ impl Seen {
 
     /// Much of each file, of which one record is held at a time. It is read twice: first for how far each has come.
     fn read_side_by_side(&mut self) -> Result<(), StoreError> {
-        for (newest, mut reader) in self.newest.iter_mut().zip(
-            self.files
-                .iter()
-                .zip(&self.positions)
-                .map(|(path, at)| StreamReader::open_at(path, at))
-                .collect::<Result<Vec<_>, _>>()?,
-        ) {
+        let readers = self.readers()?;
+        for (newest, mut reader) in self.newest.iter_mut().zip(readers) {
             while let Some((_, index)) = reader.next_index()? {
                 *newest = (*newest).max(index.saturating_add(1));
             }
