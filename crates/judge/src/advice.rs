@@ -9,22 +9,16 @@ use plimsoll_stats::advice::{self, Amounts, BurstTokens, Known, LimitLaw};
 pub fn of_run(s: &RunSummary, a: &Analysis, of_shapes: Vec<String>) -> Vec<String> {
     let mut out = of_shapes;
     for l in &s.limits {
-        // A speed that was seen is no limit to stay below.
-        let cap = |b: &Option<BucketSummary>| b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained);
-        let caps = [cap(&l.ops_per_s), cap(&l.bytes_per_s)];
         let mut known = Known {
-            ops_per_s: caps[0].map(|e| e.value),
-            bytes_per_s: caps[1].map(|e| e.value),
-            surely: advice::surely(caps),
             // It was looked at, and is undetermined.
             ops_open: l.ops_per_s.as_ref().is_some_and(|b| b.sustained.is_none()),
             size_bytes: size_of(s, &l.op_class),
             clients: 1,
-            held_for_s: l.held_for_s(),
             is_block: is_block(&l.op_class),
             law: law_of(l),
             ..Known::default()
-        };
+        }
+        .with_limit(l);
         known.latency_s = known.reachable_ops_per_s().and_then(|cap| unloaded_s(s, &l.op_class, cap));
         out.extend(advice::advice(&known));
     }

@@ -9,6 +9,7 @@ mod law;
 pub use law::{Amounts, BurstTokens, LimitLaw, WindowQuota, unlike_costs};
 
 use plimsoll_model::Estimate;
+use plimsoll_model::summary::{BucketSummary, LimitSummary};
 use plimsoll_model::units::significant;
 
 use crate::probe::scope::Dimension;
@@ -55,6 +56,14 @@ pub struct Known {
 }
 
 impl Known {
+    /// With the rates of a limit. A speed that was seen is no limit to stay below.
+    pub fn with_limit(self, l: &LimitSummary) -> Self {
+        let cap = |b: &Option<BucketSummary>| b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained);
+        let caps = [cap(&l.ops_per_s), cap(&l.bytes_per_s)];
+        let [ops_per_s, bytes_per_s] = caps.map(|cap| cap.map(|e| e.value));
+        Self { ops_per_s, bytes_per_s, surely: surely(caps), held_for_s: l.held_for_s(), ..self }
+    }
+
     /// Ops per second that both limits allow at the size that is meant.
     pub fn reachable_ops_per_s(&self) -> Option<f64> {
         if self.ops_open {

@@ -1,8 +1,8 @@
 //! What a probe advises: of its one limit by the limit's law; of kinds with limits of their own each by itself; and of ops that use up
 //! unlike amounts of one limit, that each has a rate.
 
-use plimsoll_model::summary::{BucketSummary, LimitSummary};
-use plimsoll_stats::advice::{Known, LimitLaw, advice, surely, unlike_costs};
+use plimsoll_model::summary::LimitSummary;
+use plimsoll_stats::advice::{Known, LimitLaw, advice, unlike_costs};
 
 /// `by_kind`: limits of their own. `costs`: what each op comes to alone, of one limit that they share.
 pub fn of(known: &Known, by_kind: &[LimitSummary], costs: &[(&str, f64)]) -> Vec<String> {
@@ -11,19 +11,14 @@ pub fn of(known: &Known, by_kind: &[LimitSummary], costs: &[(&str, f64)]) -> Vec
     }
     // What all come to together is no limit on any of them.
     let of_kind = |l: &LimitSummary| {
-        let cap = |b: &Option<BucketSummary>| b.as_ref().filter(|b| b.proved).and_then(|b| b.sustained);
-        let caps = [cap(&l.ops_per_s), cap(&l.bytes_per_s)];
         let own = Known {
-            ops_per_s: caps[0].map(|e| e.value),
-            bytes_per_s: caps[1].map(|e| e.value),
-            surely: surely(caps),
             refuses: l.refused.is_some_and(|r| r >= LimitSummary::REFUSES),
-            held_for_s: l.held_for_s(),
             law: LimitLaw::Rate,
             latency_s: None,
             ops_open: false,
             ..*known
-        };
+        }
+        .with_limit(l);
         let op = l.op_class.to_uppercase();
         advice(&own).into_iter().map(move |text| format!("{op}: {text}"))
     };
@@ -33,6 +28,7 @@ pub fn of(known: &Known, by_kind: &[LimitSummary], costs: &[(&str, f64)]) -> Vec
 #[cfg(test)]
 mod tests {
     use plimsoll_model::Estimate;
+    use plimsoll_model::summary::BucketSummary;
 
     use super::*;
 
