@@ -102,6 +102,8 @@ impl Place {
         if let Some(above) = path.parent() {
             match builder.recursive(true).create(above) {
                 Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+                // It was there when it was to be made, and gone when it was looked at: only what is there and no directory is in the way.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && !is_in_the_way(above) => return Ok(None),
                 made => made.map_err(failed)?,
             }
         }
@@ -288,6 +290,11 @@ fn is_of_broker(name: &str) -> bool {
         || log.is_some_and(|time| is_made_of(time, |c| c.is_ascii_digit() || c == '.'))
 }
 
+/// Whether something is at `path` in which nothing can be made; a link that leads nowhere is.
+fn is_in_the_way(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok() && !path.is_dir()
+}
+
 fn not_ours(path: &Path, why: &str) -> BusError {
     BusError::refused(
         format!("{} is not the directory of a fleet: {why}", path.display()),
@@ -330,6 +337,22 @@ mod tests {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             all.unwrap();
         });
+    }
+
+    /// Not taken for one that another removes meanwhile: said at once, and what it is.
+    #[test]
+    fn a_file_and_a_link_to_nothing_are_in_the_way() {
+        let (base, path) = base();
+        let above = base.path().join("fleets");
+        fs::write(&above, "mine").unwrap();
+        let e = Place::make(&path, "demo").unwrap_err().to_string();
+        assert!(e.contains("cannot be made: File exists"), "{e}");
+        assert_eq!(fs::read_to_string(&above).unwrap(), "mine");
+        fs::remove_file(&above).unwrap();
+        std::os::unix::fs::symlink(base.path().join("nothing"), &above).unwrap();
+        let e = Place::make(&path, "demo").unwrap_err().to_string();
+        assert!(e.contains("cannot be made: File exists"), "{e}");
+        assert!(!base.path().join("nothing").exists());
     }
 
     #[test]
