@@ -15,8 +15,8 @@ use crate::now::LiveHints;
 
 /// A run's record grows about once a second.
 const LEAST_REST: Duration = Duration::from_secs(1);
-/// A look is followed by so many times its CPU time of rest: 2 % of one CPU at the most. (A choice: on a machine that measures.)
-const REST_PER_LOOK: u32 = 49;
+/// A look is followed by so many times its CPU time of rest: 1 % of one CPU at the most. (A choice: on a machine that measures.)
+const REST_PER_LOOK: u32 = 99;
 /// Of one rest; what a look took beyond that (the first one of a long run) is rested for after those that follow, so that its page is not
 /// silent meanwhile.
 const MOST_REST: Duration = Duration::from_secs(10);

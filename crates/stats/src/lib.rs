@@ -18,6 +18,7 @@ pub mod expect;
 pub mod fall;
 pub mod guard;
 pub mod judge;
+pub mod laws;
 pub mod least_squares;
 pub mod limit_model;
 pub mod littles_law;

@@ -37,8 +37,11 @@ struct ProductCase {
     phases: Vec<(String, f64)>,
 }
 
-/// As `limits object` probes.
-fn options() -> ProbeOptions {
+/// As `limits object` probes: with less than its default, and with that, seconds.
+const BUDGET_S: f64 = 240.0;
+const DEFAULT_BUDGET_S: f64 = 600.0;
+
+fn options(budget_s: f64) -> ProbeOptions {
     ProbeOptions {
         small_bytes: 4096,
         concurrency: 16,
@@ -46,7 +49,7 @@ fn options() -> ProbeOptions {
         overhead_bytes: 2048,
         questions: true,
         dt_s: 0.2,
-        budget_s: 240.0,
+        budget_s,
         horizon_s: 120.0,
         ..ProbeOptions::default()
     }
@@ -112,20 +115,10 @@ fn score((index, seed): (usize, u64), truth: &ProductTruth, o: &ProbeOutcome) ->
 }
 
 pub fn rows(s: &Settings) -> Vec<ScoreRow> {
-    let each = s.systems(40);
     let mut out = Vec::new();
     let mut all = Vec::new();
     for (i, (name, _)) in PRODUCTS.iter().enumerate() {
-        let cases = s.each(60 + i as u64, each, |seed| {
-            let (mut system, truth) = product(i, seed);
-            let mut phases: Vec<(String, f64)> = Vec::new();
-            let seen =
-                drive::probe_watched(&mut system, options(), &mut |phase, s| match phases.last_mut() {
-                    Some(last) if last.0 == phase => last.1 += s,
-                    _ => phases.push((phase.to_owned(), s)),
-                });
-            ProductCase { seed, truth, score: score((i, seed), &truth, &seen), seen, phases }
-        });
+        let cases = probed(s, i, s.systems(40), BUDGET_S);
         explain(&cases);
         out.push(row(name, &cases));
         all.extend(cases);
@@ -162,6 +155,64 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
             math::quantile(&times, 0.9),
             math::quantile(&times, 1.0)
         ),
+    ));
+    out.extend(with_default_budget(s));
+    out
+}
+
+fn probed(s: &Settings, product_index: usize, each: u64, budget_s: f64) -> Vec<ProductCase> {
+    s.each(60 + product_index as u64, each, |seed| {
+        let (mut system, truth) = product(product_index, seed);
+        let mut phases: Vec<(String, f64)> = Vec::new();
+        let seen =
+            drive::probe_watched(&mut system, options(budget_s), &mut |phase, s| match phases.last_mut() {
+                Some(last) if last.0 == phase => last.1 += s,
+                _ => phases.push((phase.to_owned(), s)),
+            });
+        ProductCase { seed, truth, score: score((product_index, seed), &truth, &seen), seen, phases }
+    })
+}
+
+/// The same with the time that a user who says nothing about it gives, a quarter of the systems.
+fn with_default_budget(s: &Settings) -> Vec<ScoreRow> {
+    let each = s.systems(40).div_ceil(4);
+    let all: Vec<(&str, Vec<ProductCase>)> = PRODUCTS
+        .iter()
+        .enumerate()
+        .map(|(i, (name, _))| (*name, probed(s, i, each, DEFAULT_BUDGET_S)))
+        .collect();
+    let mut out = Vec::new();
+    for (name, cases) in &all {
+        if cases.iter().any(|c| c.score != ProductScore::Right) {
+            explain(cases);
+            out.push(row(&format!("{name}, 10 min"), cases));
+        }
+    }
+    let limited = || all.iter().flat_map(|p| &p.1).filter(|c| c.truth.family != LawFamily::Free);
+    let wrong = limited().filter(|c| c.score == ProductScore::Wrong).count();
+    out.push(ScoreRow::share(
+        "products, all with a limiter, 10 min: wrong",
+        wrong,
+        limited().count(),
+        Goal::AtMost(0.02),
+    ));
+    let rated = || limited().filter(|c| c.truth.holds_per_s.is_some());
+    let right = rated().filter(|c| c.score == ProductScore::Right).count();
+    out.push(ScoreRow::share(
+        "– rate to quote within 3 %, 10 min",
+        right,
+        rated().count(),
+        Goal::AtLeast(0.95),
+    ));
+    let covers = |c: &&ProductCase| {
+        c.seen.ops.known().is_some_and(|e| c.truth.holds_per_s.is_some_and(|h| e.contains(h)))
+    };
+    let told = || rated().filter(|c| quoted(&c.seen).is_some());
+    out.push(ScoreRow::share(
+        "– interval of the rate covers, 10 min",
+        told().filter(covers).count(),
+        told().count(),
+        Goal::AtLeast(0.93),
     ));
     out
 }

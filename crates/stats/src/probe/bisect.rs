@@ -2,6 +2,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::by_law::Interrupted;
 use super::drain::Plateau;
 use super::questions::{AGAIN, APART, Penalty, Question, TAIL_S, TRIAL_S, Trial};
 use super::{HeldBack, Probe, ProbeAction, Resource, hold};
@@ -51,6 +52,11 @@ impl Bisection {
         Self { low, high, low_s, left: BISECTIONS, ..Self::from(offered) }
     }
 
+    /// The least rate that was refused.
+    pub fn refused(&self) -> Option<f64> {
+        self.high
+    }
+
     pub fn phase(&self) -> String {
         let rate = crate::words::about(self.offered, 3);
         match self.holds {
@@ -85,13 +91,34 @@ impl Probe {
             return self.bisect_again(Bisection { rests: 2.0 * b.rests, ..b }, t);
         }
         match (refused < super::cause::REFUSED, ok > (1.0 - APART) * b.offered) {
-            (true, true) => (b.low, b.low_s) = (b.offered, t.length_s),
+            (true, true) => {
+                // Tokens that lasted are no rate: where a law had foreseen a refusal, that is one law less.
+                if self.questions.laws.is_some()
+                    && let Some(action) = self.try_law(Interrupted::Bisect(b), b.high)
+                {
+                    return action;
+                }
+                if t.length_s >= self.times_of(b.offered).1 {
+                    (b.low, b.low_s) = (b.offered, t.length_s);
+                }
+            }
             // Nothing was refused, and less came than was offered: the storage, or this machine, was the limit. That
             // says nothing of higher rates, and there is no higher one to be had.
             (true, false) if ok > b.low => (b.low, b.low_s, b.left) = (ok, t.length_s, 0),
             (true, false) => b.left = 0,
-            (false, _) => b.high = Some(b.offered),
+            (false, _) => {
+                b.high = Some(b.offered);
+                if let Some(action) = self.try_law(Interrupted::Bisect(b), b.high) {
+                    return action;
+                }
+            }
         }
+        self.bisect(b, t)
+    }
+
+    /// Goes on after a law's rate did not hold.
+    pub(super) fn bisect_on(&mut self, mut b: Bisection, refused_at: Option<f64>, t: Trial) -> ProbeAction {
+        b.high = refused_at.into_iter().chain(b.high).reduce(f64::min);
         self.bisect(b, t)
     }
 
@@ -107,7 +134,10 @@ impl Probe {
     /// Offers what is to be offered, after a rest.
     fn bisect_again(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
         let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
-        let (rest_s, length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
+        let (mut rest_s, mut length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
+        if let Some(by_laws) = self.by_laws(b.low, b.high.unwrap_or(f64::INFINITY), LONGEST_TRIAL_S) {
+            (rest_s, b.offered, length_s) = by_laws;
+        }
         // Time for whether it holds, where the budget is one for that.
         let keeps = self.options.budget_s >= hold::KEEPS_S;
         let keep_s = if keeps && b.low > 0.0 { rest_before(b.low) + hold::HOLDS_S + 1.0 } else { 0.0 };

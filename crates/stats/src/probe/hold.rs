@@ -8,6 +8,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::by_law::Interrupted;
 use super::drain::Plateau;
 use super::questions::{AGAIN, Question, Trial};
 use super::{Capacity, DrainKind, Found, Probe, ProbeAction, Resource, cause};
@@ -88,7 +89,7 @@ impl FirstRefusals {
 }
 
 /// What passed for [`HOLDS_S`] may still have used up tokens: a bucket of two seconds of its rate lasts for so long at 4 % more.
-const HELD_AT_LEAST: f64 = 0.95;
+pub(super) const HELD_AT_LEAST: f64 = 0.95;
 
 /// How far the question has got.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -153,9 +154,14 @@ const START_S: f64 = 3.0;
 const LEAST_OPS: f64 = 100.0;
 const TRIALS: u32 = 12;
 /// Less than what was offered, and nothing refused: the storage, or this machine, was the limit.
-const SHORT_OF: f64 = 0.9;
+pub(super) const SHORT_OF: f64 = 0.9;
 
 impl HoldSearch {
+    /// The least rate that was refused.
+    pub fn refused(&self) -> Option<f64> {
+        self.high
+    }
+
     pub fn phase(&self) -> String {
         let rate = crate::words::about(self.offered, 3);
         match self.step {
@@ -340,7 +346,10 @@ impl Probe {
                 h.step = HoldStep::Below { rested: true };
             }
             (HoldStep::Below { rested: true }, true) => {
-                return self.held(Some(HeldBack::Less { offered: h.offered }));
+                let offered = h.offered;
+                return self
+                    .try_law(Interrupted::Less { offered }, Some(offered))
+                    .unwrap_or_else(|| self.held(Some(HeldBack::Less { offered })));
             }
             (HoldStep::Below { rested: false }, false) => {
                 (h.step, h.offered) = (HoldStep::Above, MORE * h.pushed)
@@ -381,16 +390,26 @@ impl Probe {
                     true => (HoldStep::Long, law.map_or(low, |r| SURELY * r)),
                     false => (HoldStep::Between, (low * high).sqrt()),
                 };
+                if let Some(action) = refused.then(|| self.try_law(Interrupted::Hold(h), h.high)).flatten() {
+                    return action;
+                }
             }
         }
         self.hold(h)
     }
 
-    fn held(&mut self, found: Option<HeldBack>) -> ProbeAction {
+    /// Goes on after a law's rate did not hold.
+    pub(super) fn hold_on(&mut self, mut h: HoldSearch, refused_at: Option<f64>) -> ProbeAction {
+        h.high = refused_at.into_iter().chain(h.high).reduce(f64::min);
+        self.hold(h)
+    }
+
+    pub(super) fn held(&mut self, found: Option<HeldBack>) -> ProbeAction {
         // Where the level moved while it refused, what passes today is no rate of tomorrow's.
         let moved = self.tracks[Resource::Ops as usize].drains.iter().any(|d| d.kind == DrainKind::Unsteady);
         self.questions.answers.held_back = match found {
             Some(HeldBack::More { rate, .. }) if moved => Some(HeldBack::Less { offered: rate.low }),
+            Some(HeldBack::Same { passes, .. }) if moved => Some(HeldBack::Less { offered: passes }),
             found => found,
         };
         self.choose()

@@ -2,8 +2,9 @@
 
 use super::hold::{HOLDS_S, longest_shut_s};
 use super::questions::{BurstLaw, Penalty};
-use super::{AtOnce, Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource, cause};
+use super::{AtOnce, ByLaw, Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource, cause};
 use crate::advice::{Amounts, BurstTokens, LimitLaw, WindowQuota};
+use crate::laws::RivalLaw;
 use crate::shape;
 
 impl ProbeOutcome {
@@ -21,6 +22,9 @@ impl ProbeOutcome {
                 holds: answers.free_s.filter(|_| e.low > 0.0).map(|s| (e.low, s)),
             };
         }
+        if let Some(law) = answers.by_law.and_then(|l| self.law_that_won(&l)) {
+            return law;
+        }
         match answers.held_back {
             Some(HeldBack::More { rate, pushed, seconds, calm_s }) => LimitLaw::Insisting {
                 pushed_per_s: pushed,
@@ -30,6 +34,34 @@ impl ProbeOutcome {
             },
             Some(HeldBack::Less { .. }) => LimitLaw::Moving(self.ops.range()),
             Some(HeldBack::Same { .. }) | None => self.law_of_rates(),
+        }
+    }
+
+    /// What has to be set where one of the laws explains what was refused.
+    fn law_that_won(&self, won: &ByLaw) -> Option<LimitLaw> {
+        let holds = (won.offered, won.seconds);
+        match won.fit.law {
+            RivalLaw::Bucket => None,
+            RivalLaw::Calendar => {
+                let period_s = won.fit.period_s?;
+                let window = WindowQuota { period_s, units: won.fit.rate_per_s * period_s };
+                Some(LimitLaw::Window(Amounts { ops: Some(window), bytes: None }))
+            }
+            RivalLaw::CountsRefused | RivalLaw::TakesFirst => {
+                Some(LimitLaw::CostsTokens { holds: Some(holds) })
+            }
+            RivalLaw::Ban | RivalLaw::CalendarBan | RivalLaw::UntilCalm => Some(LimitLaw::Insisting {
+                pushed_per_s: self.ops.passed_per_s(),
+                holds: Some(holds),
+                shut_s: won.fit.shut_s.unwrap_or(0.0),
+                calm_s: None,
+            }),
+            RivalLaw::Slower => Some(LimitLaw::Insisting {
+                pushed_per_s: self.ops.passed_per_s(),
+                holds: Some(holds),
+                shut_s: self.ops.shut_s(),
+                calm_s: won.fit.shut_s,
+            }),
         }
     }
 

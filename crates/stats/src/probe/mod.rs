@@ -10,6 +10,7 @@
 
 mod at_once;
 mod bisect;
+mod by_law;
 mod capacity;
 mod cause;
 mod drain;
@@ -28,6 +29,7 @@ mod summary;
 mod track;
 
 pub use at_once::{AtOnce, SameShare};
+pub use by_law::ByLaw;
 pub use cause::{Cause, Steadiness};
 pub use drain::{DrainEvidence, DrainKind};
 pub use hold::HeldBack;
@@ -37,6 +39,7 @@ pub use questions::{Answers, BurstLaw, Cost, Penalty};
 pub use summary::refusals_cost_tokens;
 pub use track::FirstLook;
 
+use crate::laws::LoadRecord;
 use crate::math;
 use crate::simulate::RatesSeen;
 use drain::Plateau;
@@ -178,6 +181,10 @@ pub struct Probe {
     used: [f64; 2],
     tracks: [Track; 2],
     questions: Questions,
+    /// All that was asked and passed, for the laws.
+    record: LoadRecord,
+    /// Size of the load that is on, and whether it goes on with the last one.
+    loading: Option<(u64, bool)>,
 }
 
 impl Probe {
@@ -196,6 +203,8 @@ impl Probe {
             looked_twice: false,
             used: [0.0; 2],
             tracks,
+            record: LoadRecord::default(),
+            loading: None,
         }
     }
 
@@ -255,7 +264,19 @@ impl Probe {
         if let Some(s) = &last.seen {
             self.used[0] += s.ops_per_s.iter().sum::<f64>() * s.dt_s;
             self.used[1] += s.bytes_per_s.iter().sum::<f64>() * s.dt_s;
+            if let Some((size_bytes, continues)) = self.loading {
+                self.record.add(s, last.now_s, continues, size_bytes == self.options.small_bytes);
+            }
         }
+        let action = self.after(last);
+        self.loading = match action {
+            ProbeAction::Load { size_bytes, continues, .. } => Some((size_bytes, continues)),
+            ProbeAction::Stop | ProbeAction::Idle { .. } | ProbeAction::Done => None,
+        };
+        action
+    }
+
+    fn after(&mut self, last: &ProbeObservation) -> ProbeAction {
         match std::mem::replace(&mut self.state, State::Choose) {
             State::Start => self.start_pilot(),
             State::Pilot(p) => self.pilot_seen(p, last.seen.as_ref()),

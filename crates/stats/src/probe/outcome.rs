@@ -8,6 +8,7 @@ use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
 use super::{AtOnce, Cause, DrainEvidence, DrainKind, HeldBack, ProbeOptions, Resource, Track};
+use crate::laws::RivalLaw;
 use crate::math;
 use crate::student;
 
@@ -221,6 +222,12 @@ impl ProbeOutcome {
             // It was seen for as long as its trial was: in the drains next to nothing passed.
             out.ops.horizon_s = answers.free_s.unwrap_or(out.ops.horizon_s);
         }
+        if let Some(law) = answers.by_law {
+            if law.fit.law != RivalLaw::Bucket {
+                out.ops.no_bucket();
+            }
+            (out.ops.sustained, out.ops.horizon_s) = (Some(law.rate()), law.seconds);
+        }
         match answers.held_back {
             // A bucket that a load which insists seemed to see is none of a limiter that gives it less.
             Some(HeldBack::More { rate, seconds, .. }) => {
@@ -300,7 +307,8 @@ impl ProbeOutcome {
             Resource::Bytes => &self.bytes,
         };
         // It refuses, and not by the law that its plateau seemed to have.
-        let other_law = matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
+        let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Bucket)
+            || matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
         if other_law && r == Resource::Ops {
             return Cause::Refusing;
         }
@@ -342,7 +350,7 @@ impl ProbeOutcome {
             Cause::Refusing => {
                 let costs = matches!(self.answers.penalty, Some(Penalty::CostsTokens(_)));
                 let more = matches!(self.answers.held_back, Some(HeldBack::More { .. }));
-                (costs || more) && r == Resource::Ops
+                (costs || more || self.answers.by_law.is_some()) && r == Resource::Ops
             }
             Cause::None => false,
         }

@@ -3,6 +3,7 @@
 use super::tests::{as_the_tool_does, said};
 use super::*;
 use crate::advice::LimitLaw;
+use crate::laws::RivalLaw;
 use crate::simulate::drive;
 use crate::simulate::events::{Backoff, Events};
 
@@ -18,10 +19,13 @@ fn of_product(name: &str, seed: u64, budget_s: f64) -> (ProbeOutcome, crate::pro
 fn a_rate_that_only_a_fight_yields_is_not_quoted() {
     for seed in [3, 4, 5] {
         let (o, truth) = of_product("fair use", seed, 600.0);
-        let Some(HeldBack::More { pushed, .. }) = o.answers.held_back else {
-            panic!("{:?} {}", o.answers, said(&o))
-        };
+        match (o.answers.by_law, o.answers.held_back) {
+            (Some(law), _) => assert_eq!(law.fit.law, RivalLaw::Slower, "{law:?}"),
+            (None, Some(HeldBack::More { .. })) => {}
+            (None, _) => panic!("{:?} {}", o.answers, said(&o)),
+        }
         let holds = truth.holds_per_s.unwrap();
+        let pushed = o.ops.passed_per_s();
         assert!(pushed < 0.7 * holds, "{pushed} of {holds}");
         let told = o.limit_of_ops().unwrap_or_else(|| panic!("{}", said(&o)));
         assert!((told / holds - 1.0).abs() < 0.05, "{told} of {holds}: {}", said(&o));
@@ -126,5 +130,26 @@ fn the_same_share_refused_at_any_rate_is_no_limit() {
         assert!((found.share / broken - 1.0).abs() < 0.2, "{found:?}");
         assert!(said(&o).contains("refused at any rate"), "{}", said(&o));
         assert!(matches!(o.law(), LimitLaw::Share(s) if s == found.share), "{:?}", o.law());
+    }
+}
+
+/// Each law by its product: the one that is told is it, and what is quoted holds.
+#[test]
+fn laws_that_are_no_buckets_are_told_by_name() {
+    use RivalLaw::{Ban, CalendarBan, CountsRefused};
+    for (name, seed, law) in [
+        ("varnish vsthrottle block", 1_083_000_001, Ban),
+        ("CDN rule", 1_083_000_002, CalendarBan),
+        ("haproxy deny", 1_083_000_002, CountsRefused),
+    ] {
+        let (o, truth) = of_product(name, seed, 600.0);
+        let won = o.answers.by_law.unwrap_or_else(|| panic!("{name}: {:?} {}", o.answers, said(&o)));
+        assert_eq!(won.fit.law, law, "{name}: {}", said(&o));
+        let holds = truth.holds_per_s.unwrap();
+        let told = o.limit_of_ops().unwrap();
+        assert!((told / holds - 1.0).abs() < 0.02, "{name}: {told} of {holds}: {}", said(&o));
+        assert!(won.offered < holds && holds < won.refused, "{name}: {won:?}");
+        assert!(!o.ops.is_bucket() && o.is_proved(Resource::Ops) && !o.is_held(Resource::Ops), "{name}");
+        assert!(o.elapsed_s <= 1.05 * 600.0, "{name}: {}", o.elapsed_s);
     }
 }

@@ -4,12 +4,14 @@
 use plimsoll_model::Estimate;
 
 use super::bisect::Bisection;
+use super::by_law::{ByLaw, LawTrial};
 use super::cause;
 use super::drain::Plateau;
 use super::hold::{self, HeldBack, HoldSearch};
 use super::{
     AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare, State,
 };
+use crate::laws::LawFit;
 use crate::math;
 use crate::simulate::RatesSeen;
 
@@ -61,6 +63,8 @@ pub struct Answers {
     pub at_once: Option<AtOnce>,
     /// The same share is refused of however few.
     pub same_share: Option<SameShare>,
+    /// The law that explains what was refused, and whose rate held.
+    pub by_law: Option<ByLaw>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -78,6 +82,10 @@ pub(super) struct Questions {
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
+    /// The law that explains best what was refused so far.
+    pub laws: Option<LawFit>,
+    /// Rates of laws that were offered.
+    pub laws_tried: Vec<f64>,
 }
 
 impl Questions {
@@ -87,12 +95,15 @@ impl Questions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is copied once for each trial")]
 pub(super) enum Question {
     /// Twice the plateau is offered.
     TwiceTheRate(f64),
     Bisect(Bisection),
     /// What was found under refusals, held back from.
     Hold(HoldSearch),
+    /// The rate of a law.
+    Law(LawTrial),
     /// Half of the excess is offered; the cliff of the full drain.
     HalfExcess {
         of: Resource,
@@ -140,6 +151,7 @@ impl Trial {
             Question::TwiceTheRate(_) => "offering twice the rate: do refused requests cost tokens?".into(),
             Question::Bisect(b) => b.phase(),
             Question::Hold(h) => h.phase(),
+            Question::Law(l) => l.phase(),
             Question::HalfExcess { of, .. } => {
                 format!("is the burst of {} limited by tokens or by time?", of.name())
             }
@@ -381,6 +393,7 @@ impl Probe {
             let rest_s = match t.question {
                 Question::Bisect(_) => self.times_of(t.offered_per_s.unwrap_or(0.0)).0,
                 Question::Hold(h) => h.rest_s(),
+                Question::Law(l) => l.rest_s(),
                 _ => 0.0,
             };
             if rest_s + t.length_s < self.left_s() {
@@ -398,6 +411,7 @@ impl Probe {
                 return self.bisect(b, t);
             }
             Question::Hold(h) => return self.hold_next(h, t),
+            Question::Law(l) => return self.law_next(l, t),
             Question::Bisect(b) => return self.bisect_next(b, t),
             Question::HalfExcess { of, rate, offered, cliff_s } => {
                 let ratio = second_cliff(&t.seen.x, dt, 0.5 * (rate + offered)) / cliff_s;

@@ -7,6 +7,7 @@ use plimsoll_model::{Estimate, Finding, Level};
 
 use super::questions::{BurstLaw, Cost, Penalty};
 use super::{Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource};
+use crate::laws::RIVALS;
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -103,6 +104,7 @@ impl ProbeOutcome {
         out.extend(self.same_share());
         out.extend(self.penalty());
         out.extend(self.held_back());
+        out.extend(self.by_law());
         out.extend(self.cost());
         if let Some(r) = self.seen_twice() {
             out.push(self.hidden(r));
@@ -238,10 +240,13 @@ impl ProbeOutcome {
                 "Refused requests cost tokens: a client that keeps sending when refused gets almost nothing. At {} \
                  op/s nothing is refused{}.",
                 significant(e.low, 3),
-                if e.high.is_finite() {
-                    format!("; at {} op/s, requests are refused", significant(e.high, 3))
-                } else {
-                    "; no higher rate was reached".into()
+                match self.answers.by_law {
+                    // What bounds it then is a law, and no trial.
+                    Some(_) => String::new(),
+                    None if e.high.is_finite() => {
+                        format!("; at {} op/s, requests are refused", significant(e.high, 3))
+                    }
+                    None => "; no higher rate was reached".into(),
                 }
             ),
             Penalty::CostsTokens(e) => format!(
@@ -294,6 +299,42 @@ impl ProbeOutcome {
             ),
         };
         Some(Finding::new("F67", "limit_held_back", Level::Info, text))
+    }
+
+    /// The law that won, what else was looked at, and what of it was tried.
+    fn by_law(&self) -> Option<Finding> {
+        let l = self.answers.by_law?;
+        let n = |x: f64| words::about(x, 3);
+        let (low, high) = l.fit.rate_bounds;
+        let shut = l.fit.shut_s.map_or(String::new(), |s| format!(", a while of {}", words::span(s)));
+        let period = l.fit.period_s.map_or(String::new(), |s| format!(", a period of {}", words::span(s)));
+        let next = l.next.map_or(String::new(), |(law, behind)| match l.sure {
+            true => {
+                let odds = words::about(behind.clamp(0.0, LARGE_ODDS).exp(), 1);
+                format!("; the next is {} (odds of 1 to {odds})", law.words())
+            }
+            false => format!("; {} explains it hardly worse, with the same rate", law.words()),
+        });
+        let insisting = match l.fit.law.punishes() {
+            true => " Insisting costs: configure a rate, not a concurrency.",
+            false => "",
+        };
+        let text = format!(
+            "{} op/s passed for {} without a refusal; at {} op/s, requests are refused. Of {} laws that were fitted to all attempts, {} \
+             explains best what passed: {} to {} op/s{period}{shut}{next}.{insisting}",
+            n(l.offered),
+            words::span(l.seconds),
+            n(l.refused),
+            RIVALS.len(),
+            l.fit.law.words(),
+            n(low),
+            n(high),
+        );
+        let mut f =
+            Finding::new("F67", "limit_held_back", Level::Info, text).measured(l.offered, l.fit.rate_per_s);
+        f.evidence.push(("independent seconds with refusals".into(), format!("{:.0}", l.n_eff)));
+        f.evidence.push(("error of the law".into(), format!("{} op/s", significant(l.fit.error_ops, 2))));
+        Some(f)
     }
 
     fn cost(&self) -> Option<Finding> {
@@ -371,6 +412,9 @@ impl ProbeOutcome {
             .collect()
     }
 }
+
+/// Odds beyond a million to one are told as that.
+const LARGE_ODDS: f64 = 13.8;
 
 /// Further away than this no work is said to keep to a line (guess: half a second is what a rate under refusals may wander).
 const LINE_S: f64 = 0.5;

@@ -1,0 +1,317 @@
+//! Laws as limiters obey them, replayed: what each lets through of the attempts that were made, at the times at which they were made.
+//!
+//! Attempts are a flow in each half of a slice: an op is what can be told, and times are no finer than that.
+
+use super::LoadRecord;
+
+/// A law that refuses, with its parameters. Rates in ops per second, times in seconds, amounts in ops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RivalLaw {
+    /// A token bucket: rate, capacity.
+    Bucket,
+    /// A token bucket; who finds it empty is refused for a while, whatever comes: rate, capacity, time.
+    Ban,
+    /// So many in each period of a clock: rate, period, phase.
+    Calendar,
+    /// The same, and who is over is refused for a while: rate, period, phase, time.
+    CalendarBan,
+    /// So many attempts in a sliding period, refused ones included: rate, period, phase.
+    CountsRefused,
+    /// The same, and who was over is refused until it was calm for a while: rate, period, phase, time.
+    UntilCalm,
+    /// A token bucket that refusals draw on, down to a floor: rate, capacity, tokens for a refusal, depth of the floor.
+    TakesFirst,
+    /// A token bucket, and a slower one after an excess, until nothing was refused for a while: rate, capacity, slower rate, time.
+    Slower,
+}
+
+/// All of them.
+pub const RIVALS: [RivalLaw; 8] = [
+    RivalLaw::Bucket,
+    RivalLaw::Ban,
+    RivalLaw::Calendar,
+    RivalLaw::CalendarBan,
+    RivalLaw::CountsRefused,
+    RivalLaw::UntilCalm,
+    RivalLaw::TakesFirst,
+    RivalLaw::Slower,
+];
+
+/// Of a law; those that it does not have are not used. All but the phase are more than 0.
+pub(super) const MOST_PARAMETERS: usize = 4;
+pub(super) type Parameters = [f64; MOST_PARAMETERS];
+
+/// Which of the parameters is a period, and which its phase, as a share of it: of laws that have them.
+pub(super) const PERIOD: usize = 1;
+/// See there.
+pub(super) const PHASE: usize = 2;
+
+impl RivalLaw {
+    /// As a sentence has it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Bucket => "a token bucket",
+            Self::Ban => "a token bucket that refuses everything for a while after an excess",
+            Self::Calendar => "a quota per period of a clock",
+            Self::CalendarBan => {
+                "a quota per period of a clock that refuses everything for a while after an excess"
+            }
+            Self::CountsRefused => "a count over a sliding period in which refused attempts count, too",
+            Self::UntilCalm => {
+                "a count over a sliding period that refuses everything after an excess until it is calm"
+            }
+            Self::TakesFirst => "a token bucket that refusals draw on",
+            Self::Slower => "a token bucket with a lower rate after an excess, until it is calm",
+        }
+    }
+
+    /// Whether insisting costs: who is refused gets less than who is not.
+    pub fn punishes(self) -> bool {
+        match self {
+            Self::Bucket | Self::Calendar => false,
+            Self::Ban
+            | Self::CalendarBan
+            | Self::CountsRefused
+            | Self::UntilCalm
+            | Self::TakesFirst
+            | Self::Slower => true,
+        }
+    }
+
+    pub(super) fn parameters(self) -> usize {
+        match self {
+            Self::Bucket => 2,
+            Self::Ban | Self::Calendar | Self::CountsRefused => 3,
+            Self::CalendarBan | Self::UntilCalm | Self::TakesFirst | Self::Slower => 4,
+        }
+    }
+
+    pub(super) fn has_phase(self) -> bool {
+        match self {
+            Self::Calendar | Self::CalendarBan | Self::CountsRefused | Self::UntilCalm => true,
+            Self::Bucket | Self::Ban | Self::TakesFirst | Self::Slower => false,
+        }
+    }
+
+    /// Ops that pass in each slice.
+    pub(super) fn replay(self, p: &Parameters, record: &LoadRecord, passes: &mut Vec<f64>) {
+        passes.clear();
+        let mut s = Limiter::new(self, p);
+        let mut now_s = record.slices().first().map_or(0.0, |s| s.at_s);
+        s.began_s = now_s;
+        for slice in record.slices() {
+            if slice.at_s > now_s {
+                s.rest(slice.at_s - now_s, slice.at_s);
+            }
+            let (h, n) = (slice.dt_s / HALVES as f64, slice.attempts() / HALVES as f64);
+            let passed = (0..HALVES).map(|i| s.load(slice.at_s + i as f64 * h, h, n)).sum();
+            passes.push(passed);
+            now_s = slice.at_s + slice.dt_s;
+        }
+    }
+}
+
+const HALVES: usize = 2;
+
+/// The state of any of them.
+#[derive(Debug, Clone, Copy)]
+struct Limiter {
+    law: RivalLaw,
+    rate: f64,
+    /// Capacity, or period.
+    second: f64,
+    third: f64,
+    fourth: f64,
+    began_s: f64,
+    tokens: f64,
+    /// All is refused until then.
+    shut_until_s: f64,
+    period: f64,
+    count: f64,
+    count_before: f64,
+    /// The last refusal, or attempt.
+    last_s: f64,
+    excess: bool,
+    slow_tokens: f64,
+}
+
+impl Limiter {
+    fn new(law: RivalLaw, p: &Parameters) -> Self {
+        let [rate, second, third, fourth] = *p;
+        let tokens = if law.has_phase() { 0.0 } else { second };
+        Self {
+            law,
+            rate,
+            second,
+            third,
+            fourth,
+            began_s: 0.0,
+            tokens,
+            shut_until_s: f64::NEG_INFINITY,
+            period: f64::NEG_INFINITY,
+            count: 0.0,
+            count_before: 0.0,
+            last_s: f64::NEG_INFINITY,
+            excess: false,
+            slow_tokens: third,
+        }
+    }
+
+    fn fill(&mut self, seconds: f64) {
+        self.tokens = self.second.min(self.tokens + self.rate * seconds);
+    }
+
+    /// No load until `to_s`.
+    fn rest(&mut self, seconds: f64, to_s: f64) {
+        match self.law {
+            RivalLaw::Bucket | RivalLaw::Ban | RivalLaw::TakesFirst => self.fill(seconds),
+            RivalLaw::Slower => {
+                self.fill(seconds);
+                self.slow_tokens = self.third.min(self.slow_tokens + self.third * seconds);
+            }
+            RivalLaw::Calendar | RivalLaw::CalendarBan | RivalLaw::CountsRefused => {}
+            RivalLaw::UntilCalm => {
+                // What expired is gone with its counts, and its periods begin with the next attempt.
+                if to_s - self.last_s > self.fourth {
+                    (self.excess, self.count, self.count_before) = (false, 0.0, 0.0);
+                    (self.began_s, self.third, self.period) = (to_s, 0.0, f64::NEG_INFINITY);
+                }
+            }
+        }
+    }
+
+    /// What passes of `n` attempts in `h` seconds from `at_s` on.
+    fn load(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        match self.law {
+            RivalLaw::Bucket => self.bucket(h, n),
+            RivalLaw::Ban => self.ban(at_s, h, n),
+            RivalLaw::Calendar => self.by_periods(at_s, h, n, f64::NEG_INFINITY),
+            RivalLaw::CalendarBan => self.by_periods(at_s, h, n, self.fourth),
+            RivalLaw::CountsRefused => self.counts(at_s, h, n),
+            RivalLaw::UntilCalm => self.until_calm(at_s, h, n),
+            RivalLaw::TakesFirst => self.takes_first(h, n),
+            RivalLaw::Slower => self.slower(at_s, h, n),
+        }
+    }
+
+    fn bucket(&mut self, h: f64, n: f64) -> f64 {
+        let room = self.tokens + self.rate * h;
+        let passes = n.min(room);
+        self.tokens = self.second.min(room - passes);
+        passes
+    }
+
+    fn ban(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        let open_s = (at_s + h - self.shut_until_s.max(at_s)).clamp(0.0, h);
+        self.fill(h - open_s);
+        if open_s <= 0.0 {
+            return 0.0;
+        }
+        let n = n * open_s / h;
+        if n <= self.tokens + self.rate * open_s {
+            self.tokens = self.second.min(self.tokens + self.rate * open_s - n);
+            return n;
+        }
+        let empty_s = self.tokens / (n / open_s - self.rate);
+        let passes = n * empty_s / open_s;
+        self.tokens = 0.0;
+        let empty_at_s = at_s + h - open_s + empty_s;
+        self.shut_until_s = empty_at_s + self.third;
+        self.fill(at_s + h - empty_at_s);
+        passes
+    }
+
+    /// `shut_s`: for so long who was over is refused.
+    fn by_periods(&mut self, at_s: f64, h: f64, n: f64, shut_s: f64) -> f64 {
+        let (period_s, quota) = (self.second, self.rate * self.second);
+        let since = |s: f64| (s - self.began_s) / period_s + self.third;
+        let (from, to) = (since(at_s), since(at_s + h));
+        let mut passes = 0.0;
+        let mut begin = from;
+        while begin < to - 1e-12 {
+            let this = begin.floor();
+            let end = to.min(this + 1.0);
+            if this != self.period {
+                (self.period, self.count) = (this, 0.0);
+            }
+            let begin_s = at_s + (begin - from) * period_s;
+            let end_s = at_s + (end - from) * period_s;
+            let open_s = (end_s - self.shut_until_s.max(begin_s)).clamp(0.0, end_s - begin_s);
+            let come = n * open_s / h;
+            let room = quota - self.count;
+            if come > room {
+                passes += room.max(0.0);
+                let over_s = end_s - open_s + open_s * room.max(0.0) / come;
+                self.shut_until_s = over_s + shut_s;
+                self.count = quota;
+            } else {
+                passes += come;
+                self.count += come;
+            }
+            begin = end;
+        }
+        passes
+    }
+
+    fn counts(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        let (period_s, quota) = (self.second, self.rate * self.second);
+        let since = (at_s - self.began_s) / period_s + self.third;
+        let this = since.floor();
+        if this != self.period {
+            self.count_before = if this == self.period + 1.0 { self.count } else { 0.0 };
+            (self.period, self.count) = (this, 0.0);
+        }
+        let left = 1.0 - (since - this);
+        let room = quota - self.count - self.count_before * left;
+        self.count += n;
+        if room <= 0.0 {
+            return 0.0;
+        }
+        // What comes, less what the period before leaves.
+        let grows = n - self.count_before * h / period_s;
+        if grows <= room { n } else { n * room / grows }
+    }
+
+    fn until_calm(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        let passes = self.counts(at_s, h, n);
+        if n > 0.0 {
+            self.last_s = at_s + h;
+        }
+        if self.excess {
+            return 0.0;
+        }
+        self.excess = passes < n - 1e-9;
+        passes
+    }
+
+    fn takes_first(&mut self, h: f64, n: f64) -> f64 {
+        let (refusal, floor) = (self.third, -self.fourth);
+        let room = self.tokens.max(0.0) + if self.tokens >= 0.0 { self.rate * h } else { 0.0 };
+        let passes = n.min(room);
+        let tokens = self.tokens + self.rate * h - passes - refusal * (n - passes);
+        self.tokens = tokens.clamp(floor, self.second);
+        passes
+    }
+
+    fn slower(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        if self.excess && at_s - self.last_s > self.fourth {
+            self.excess = false;
+        }
+        if !self.excess {
+            let passes = self.bucket(h, n);
+            self.slow_tokens = self.third.min(self.slow_tokens + self.third * h);
+            if passes < n - 1e-9 {
+                (self.excess, self.last_s) = (true, at_s + h);
+            }
+            return passes;
+        }
+        self.fill(h);
+        let room = self.slow_tokens + self.third * h;
+        let passes = n.min(room);
+        self.slow_tokens = self.third.min(room - passes);
+        if passes < n - 1e-9 {
+            self.last_s = at_s + h;
+        }
+        passes
+    }
+}
