@@ -1,6 +1,6 @@
 //! Fits each law to a record, and says which of them it carries.
 
-use super::replay::{MOST_PARAMETERS, PERIOD, PHASE, Parameters};
+use super::replay::{PERIOD, PHASE, Parameters};
 use super::{LoadRecord, LoadSlice, RIVALS, RivalLaw};
 use crate::simulate::RatesSeen;
 use crate::{math, rate};
@@ -12,7 +12,7 @@ const LEAST_ERROR_OPS: f64 = 0.6;
 const LEAST_ERROR_SHARE: f64 = 0.005;
 /// A law that is better by so much (natural logarithm of odds) has won (a choice: odds of twenty to one, "strong" evidence, Kass and
 /// Raftery 1995; a law with one parameter more that explains no more is behind by less).
-pub(super) const WON: f64 = 3.0;
+pub const WON: f64 = 3.0;
 /// Half of the change of twice the likelihood that bounds 95 % of one parameter (Wilks 1938).
 const WITHIN: f64 = 1.92;
 /// Errors up to so many times the least that any law makes are no reason against it (validated: limiters of products, simulated).
@@ -25,6 +25,8 @@ const LAST_STEP: f64 = 0.002;
 /// No period that slices of a series tell is shorter, seconds; and nothing is larger, or smaller than its inverse.
 const LEAST_PERIOD_S: f64 = 0.5;
 const MOST: f64 = 1e9;
+/// Slices of a record that laws are held against (a choice: 40 minutes of load, and 5 seconds of replaying it).
+const MOST_SLICES: usize = 12_000;
 /// Replays of one search, and starts from which one goes on.
 const REPLAYS: usize = 300;
 const KEPT: usize = 8;
@@ -87,24 +89,29 @@ pub struct LawContest {
     pub fits: Vec<LawFit>,
     /// Independent seconds that decided.
     pub n_eff: f64,
-    /// No law was better than that each load had a rate of its own.
-    pub none_fits: bool,
+    /// Logarithm of the odds of the best against that each load had a rate of its own.
+    pub ahead_of_none: f64,
 }
 
 impl LawContest {
     /// The law that the record carries: the others have lost.
     pub fn winner(&self) -> Option<&LawFit> {
-        self.fits.first().filter(|f| !self.none_fits && f.ahead >= WON)
+        self.fits.first().filter(|f| f.ahead >= WON)
     }
 
     /// The laws that have not lost, the best first: one, where there is a winner; none, where no law is better than none.
     pub fn standing(&self) -> &[LawFit] {
-        let n = if self.none_fits { 0 } else { self.fits.iter().take_while(|f| f.ahead > -WON).count() };
+        let better = self.ahead_of_none >= 0.0;
+        let n = if better { self.fits.iter().take_while(|f| f.ahead > -WON).count() } else { 0 };
         &self.fits[..n]
     }
 
-    /// The best law, where all that have not lost come to its rate, and that is known within `most` (high over low).
+    /// The best law, where all that have not lost come to its rate, that each load had one of its own has, and it is known within `most`
+    /// (high over low).
     pub fn rate_within(&self, most: f64) -> Option<&LawFit> {
+        if self.ahead_of_none < WON {
+            return None;
+        }
         let (best, others) = self.standing().split_first()?;
         let (low, high) = best.rate_bounds;
         let agrees = |f: &LawFit| (low..=high).contains(&f.rate_per_s);
@@ -206,7 +213,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Sum of the errors, over the seconds with refusals.
+    /// Sum of the errors over all seconds, for each with refusals: who foresees a refusal where there was none is as wrong.
     fn error(&mut self, law: RivalLaw, p: &Parameters) -> f64 {
         self.replay(law, p);
         let sum: f64 = self.seen.iter().zip(&self.replayed).map(|(a, b)| (a - b).abs()).sum();
@@ -267,6 +274,10 @@ fn by_seconds<'s>(slices: impl Iterator<Item = &'s LoadSlice>) -> Vec<f64> {
 
 /// Holds the laws against the record; `None`: too little was refused to tell any.
 pub fn contest(record: &LoadRecord) -> Option<LawContest> {
+    // Each replay goes through all of it: hours of load would be replayed for minutes.
+    if record.slices().len() > MOST_SLICES {
+        return None;
+    }
     let mut judge = Judge::of(record);
     if judge.refusing < LEAST_BINS {
         return None;
@@ -286,14 +297,14 @@ pub fn contest(record: &LoadRecord) -> Option<LawContest> {
         others.fold(null, f64::max)
     };
     let ahead: Vec<f64> = (0..scored.len()).map(|i| scored[i].0 - best_other(i)).collect();
-    let none_fits = scored[0].0 < null;
+    let ahead_of_none = scored[0].0 - null;
     let fits = scored.iter().zip(ahead).enumerate().map(|(i, ((_, c), ahead))| {
         // How well it is known matters of those that may be it.
         let rate_bounds = if i < 2 { bounds(&mut judge, c, n) } else { (0.0, f64::INFINITY) };
         c.fit(rate_bounds, ahead, judge.floor)
     });
     let fits = fits.collect();
-    Some(LawContest { fits, n_eff: n, none_fits })
+    Some(LawContest { fits, n_eff: n, ahead_of_none })
 }
 
 /// Rates that explain the record hardly worse, with the other parameters as suits them.
@@ -449,7 +460,8 @@ impl Guess {
         if law.has_phase() {
             for (period_s, phase) in self.periods() {
                 for quota in quotas(period_s).into_iter().filter(|q| q.is_finite() && *q > 0.0) {
-                    out.extend(self.shuts_s().into_iter().map(|s| [quota / period_s, period_s, phase, s]));
+                    let shuts_s = if law.parameters() > PHASE + 1 { self.shuts_s() } else { vec![1.0] };
+                    out.extend(shuts_s.into_iter().map(|s| [quota / period_s, period_s, phase, s]));
                 }
             }
         }
@@ -481,7 +493,7 @@ fn fitted(judge: &mut Judge<'_>, law: RivalLaw, guess: &Guess) -> Candidate {
 /// From a start to a place around which nothing is better: one parameter after the other, and as far again where that helped, in steps
 /// that become smaller (Hooke and Jeeves 1961). What a law does has edges, and no derivatives. Parameters before `from` are kept.
 fn searched(judge: &mut Judge<'_>, mut at: Candidate, from: usize, replays: usize) -> Candidate {
-    let n = at.law.parameters().min(MOST_PARAMETERS);
+    let n = at.law.parameters();
     at.error = judge.error(at.law, &at.p);
     let mut step = FIRST_STEP;
     let mut left = replays;

@@ -9,7 +9,7 @@ mod contest;
 mod record;
 mod replay;
 
-pub use contest::{LawContest, LawFit, contest};
+pub use contest::{LawContest, LawFit, WON, contest};
 pub use record::{LoadRecord, LoadSlice};
 pub use replay::{RIVALS, RivalLaw};
 

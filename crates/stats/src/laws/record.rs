@@ -30,6 +30,8 @@ pub struct LoadRecord {
     slices: Vec<LoadSlice>,
     /// Where each load begins.
     loads: Vec<usize>,
+    /// The last load is not known yet to have begun later than it was asked for.
+    fresh: bool,
 }
 
 impl LoadRecord {
@@ -38,6 +40,7 @@ impl LoadRecord {
         let dt_s = seen.dt_s;
         if !continues || self.loads.is_empty() {
             self.loads.push(self.slices.len());
+            self.fresh = true;
         }
         let began_s = end_s - dt_s * seen.ops_per_s.len() as f64;
         // What was in flight when the last one ended belongs to it.
@@ -52,6 +55,16 @@ impl LoadRecord {
                 scored,
             });
         }
+    }
+
+    /// The last load began at `at_s`, later than it was asked for: making it ready takes time.
+    pub fn began(&mut self, at_s: f64) {
+        if !std::mem::take(&mut self.fresh) {
+            return;
+        }
+        let Some(&from) = self.loads.last() else { return };
+        let late_s = self.slices.get(from).map_or(0.0, |s| (at_s - s.at_s).max(0.0));
+        self.slices[from..].iter_mut().for_each(|s| s.at_s += late_s);
     }
 
     /// When the last load ended, seconds.
@@ -102,5 +115,10 @@ mod tests {
         assert!(r.slices().windows(2).all(|w| w[1].at_s >= w[0].at_s + w[0].dt_s - 1e-9));
         assert_eq!((r.refused(), r.slices()[8].attempts()), (4.0, 5.0));
         assert_eq!(LoadRecord::default().loads().count(), 0);
+        // It had to be made ready; that is told once of a load, and never makes it earlier.
+        r.began(19.5);
+        r.began(25.0);
+        assert_eq!((r.slices()[8].at_s, r.slices()[9].at_s, r.slices()[7].at_s), (19.5, 20.0, 13.5));
+        assert_eq!(r.end_s(), 20.5);
     }
 }

@@ -142,7 +142,8 @@ fn what_is_no_law_that_is_known_is_none() {
         }
     }
     let found = contest(&record(&mut OneInThree(0), &loads(50.0))).unwrap();
-    assert!(found.none_fits && found.winner().is_none(), "{found:#?}");
+    assert!(found.ahead_of_none < 0.0 && found.winner().is_none(), "{found:#?}");
+    assert!(found.standing().is_empty() && found.rate_within(2.0).is_none());
 }
 
 #[test]

@@ -52,6 +52,16 @@ impl Bisection {
         Self { low, high, low_s, left: BISECTIONS, ..Self::from(offered) }
     }
 
+    /// The highest rate that passed; 0: none yet.
+    pub fn passed(&self) -> f64 {
+        self.low
+    }
+
+    /// See `rests`.
+    pub fn rests(&self) -> f64 {
+        self.rests
+    }
+
     /// The least rate that was refused.
     pub fn refused(&self) -> Option<f64> {
         self.high
@@ -92,14 +102,16 @@ impl Probe {
         }
         match (refused < super::cause::REFUSED, ok > (1.0 - APART) * b.offered) {
             (true, true) => {
+                if t.length_s >= self.times_of(b.offered).1 {
+                    (b.low, b.low_s) = (b.offered, t.length_s);
+                } else {
+                    self.questions.short_passes.push(b.offered);
+                }
                 // Tokens that lasted are no rate: where a law had foreseen a refusal, that is one law less.
                 if self.questions.laws.is_some()
                     && let Some(action) = self.try_law(Interrupted::Bisect(b), b.high)
                 {
                     return action;
-                }
-                if t.length_s >= self.times_of(b.offered).1 {
-                    (b.low, b.low_s) = (b.offered, t.length_s);
                 }
             }
             // Nothing was refused, and less came than was offered: the storage, or this machine, was the limit. That
@@ -117,8 +129,21 @@ impl Probe {
     }
 
     /// Goes on after a law's rate did not hold.
-    pub(super) fn bisect_on(&mut self, mut b: Bisection, refused_at: Option<f64>, t: Trial) -> ProbeAction {
+    pub(super) fn bisect_on(
+        &mut self,
+        mut b: Bisection,
+        held: Option<(f64, f64)>,
+        refused_at: Option<f64>,
+        t: Trial,
+    ) -> ProbeAction {
         b.high = refused_at.into_iter().chain(b.high).reduce(f64::min);
+        if let Some((rate, seconds)) = held.filter(|(rate, _)| *rate > b.low) {
+            (b.low, b.low_s) = (rate, seconds);
+        }
+        // What passed for a short while, and was refused for longer, did not hold.
+        if b.high.is_some_and(|high| high <= b.low) {
+            (b.low, b.low_s) = (0.0, 0.0);
+        }
         self.bisect(b, t)
     }
 
@@ -135,7 +160,7 @@ impl Probe {
     fn bisect_again(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
         let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
         let (mut rest_s, mut length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
-        if let Some(by_laws) = self.by_laws(b.low, b.high.unwrap_or(f64::INFINITY), LONGEST_TRIAL_S) {
+        if let Some(by_laws) = self.by_laws(&b, LONGEST_TRIAL_S) {
             (rest_s, b.offered, length_s) = by_laws;
         }
         // Time for whether it holds, where the budget is one for that.

@@ -27,6 +27,8 @@ pub struct ByLaw {
     pub seconds: f64,
     /// Ops per second that were offered, and refused.
     pub refused: f64,
+    /// Without load before it, at the least, seconds.
+    pub rest_s: f64,
 }
 
 impl ByLaw {
@@ -74,10 +76,10 @@ const KNOWN: f64 = 1.15;
 /// A rate that failed is not offered again, nor is one so near to it.
 const NEAR: f64 = 0.02;
 /// More of it, so that tokens last for as short a time as it takes; the first that is refused soon enough.
-const MORE: [f64; 3] = [1.3, 1.6, 2.0];
+const MORE: [f64; 3] = [1.29, 1.6, 2.0];
 const SOON_S: f64 = 40.0;
 /// A refusal of no more than so many times the rate bounds it; without one, a refusal is foreseen.
-const BOUNDED: f64 = 1.35;
+const BOUNDED: f64 = 1.3;
 /// A refusal that comes so much sooner or later than was foreseen (as a share, and in seconds) was not foreseen.
 const FORESEEN: f64 = 0.3;
 const FORESEEN_S: f64 = 2.0;
@@ -91,6 +93,10 @@ const SHORT_S: f64 = 3.0;
 /// Rests are longer than what is forgotten in, seconds; and no longer than this.
 const MORE_REST: f64 = 1.15;
 const LONGEST_REST_S: f64 = 90.0;
+/// Laws that are tried, one after the other.
+const MOST_TRIES: usize = 3;
+/// Less than this share of the rate is almost nothing.
+const LITTLE: f64 = 0.1;
 
 impl LawTrial {
     pub fn phase(&self) -> String {
@@ -105,7 +111,7 @@ impl LawTrial {
     pub fn rest_s(&self) -> f64 {
         let least_s = if self.law.fit.law.punishes() { CALM_S } else { 1.0 };
         match self.above {
-            None => (MORE_REST * self.law.fit.forgets_s + 1.0).clamp(least_s, LONGEST_REST_S),
+            None => (MORE_REST * self.law.fit.forgets_s + 1.0).max(least_s),
             Some(_) => 0.0,
         }
     }
@@ -119,58 +125,34 @@ impl Probe {
         // Of laws that all may be it, the one with the highest rate: a trial above it tells most.
         let close = found.standing().iter().filter(|f| f.is_close && f.rate_bounds.0 > 0.0);
         self.questions.laws = close.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s)).copied();
-        // Of laws that all may be it, the one with the highest rate: a trial above it tells most.
-        let close = found.standing().iter().filter(|f| f.is_close && f.rate_bounds.0 > 0.0);
-        self.questions.laws = close.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s)).copied();
-        if std::env::var_os("DBGLAW").is_some() {
-            let b = &found.fits[0];
-            eprintln!(
-                "   t={:.0} left={:.0} n_eff {:.0} none {} | {}",
-                self.elapsed_s(),
-                self.left_s(),
-                found.n_eff,
-                found.none_fits,
-                found
-                    .fits
-                    .iter()
-                    .take(3)
-                    .map(|f| format!(
-                        "{:?} r={:.1} [{:.1},{:.1}] shut {:?} per {:?} err {:.2} close {} ahead {:.1}",
-                        f.law,
-                        f.rate_per_s,
-                        f.rate_bounds.0,
-                        f.rate_bounds.1,
-                        f.shut_s.map(|s| (s * 10.0).round() / 10.0),
-                        f.period_s.map(|s| (s * 10.0).round() / 10.0),
-                        f.error_ops,
-                        f.is_close,
-                        f.ahead
-                    ))
-                    .collect::<Vec<_>>()
-                    .join(" | ")
-            );
-            let _ = b;
-        }
         let fit = *found.rate_within(KNOWN)?;
         let tried = |rate: &f64| (rate / fit.rate_per_s - 1.0).abs() < NEAR;
-        if self.questions.laws_tried.iter().any(tried) {
+        let tries = &self.questions.laws_tried;
+        if !fit.is_close || tries.len() >= MOST_TRIES || tries.iter().any(tried) {
             return None;
         }
         let law = ByLaw {
             fit,
-            next: found.fits.get(1).map(|f| (f.law, -f.ahead)),
+            // Not sure of it: only one that has not lost is named.
+            next: found
+                .fits
+                .get(1)
+                .filter(|f| found.winner().is_some() || f.ahead > -laws::WON)
+                .map(|f| (f.law, -f.ahead)),
             sure: found.winner().is_some(),
             n_eff: found.n_eff,
             offered: SURELY * fit.rate_per_s,
             seconds: hold::HOLDS_S,
             refused: refused.unwrap_or(f64::INFINITY),
+            rest_s: 0.0,
         };
         let bounded = law.refused > fit.rate_per_s && law.refused <= BOUNDED * fit.rate_per_s;
-        let trial = LawTrial { law, then, bounded, above: None };
+        let mut trial = LawTrial { law, then, bounded, above: None };
+        trial.law.rest_s = trial.rest_s();
         let idle_s = self.now_s - self.tracks[Resource::Ops as usize].last_end_s;
         let rest_s = (trial.rest_s() - idle_s).max(0.0);
         let above_s = if bounded { 0.0 } else { FORESEEN_S + SHORT_S };
-        if !fit.is_close || rest_s + law.seconds + above_s + 1.0 > self.left_s() {
+        if trial.rest_s() > LONGEST_REST_S || rest_s + law.seconds + above_s + 1.0 > self.left_s() {
             return None;
         }
         self.questions.laws_tried.push(fit.rate_per_s);
@@ -179,14 +161,17 @@ impl Probe {
 
     /// What to offer next in a search for the highest rate without refusals, as the best law has it so far: not much more than its rate,
     /// after a rest in which it forgets, for as long as it takes until more is refused. That tells most of the rate. Rest, rate, length.
-    pub(super) fn by_laws(&self, low: f64, high: f64, longest_s: f64) -> Option<(f64, f64, f64)> {
-        let fit = self.questions.laws.filter(|f| f.is_close)?;
-        let rest_s = (MORE_REST * fit.forgets_s + 1.0).clamp(CALM_S, longest_s);
+    pub(super) fn by_laws(&self, b: &Bisection, longest_s: f64) -> Option<(f64, f64, f64)> {
+        let fit = self.questions.laws?;
+        let rest_s = (b.rests() * (MORE_REST * fit.forgets_s + 1.0)).clamp(CALM_S, longest_s);
+        let (low, high) = (b.passed(), b.refused().unwrap_or(f64::INFINITY));
         MORE.into_iter().find_map(|more| {
             let offered = more * fit.rate_per_s;
             let foreseen_s = fit.first_refusal_s(&self.record, rest_s, offered, longest_s)?;
-            let apart = offered > APART * if high.is_finite() { low.max(FURTHEST * high) } else { low }
-                && APART * offered < high;
+            let least = if high.is_finite() { low.max(FURTHEST * high) } else { low };
+            let passed = |p: &f64| (p / offered).max(offered / p) < APART;
+            let apart = offered > APART * least && APART * offered < high;
+            let apart = apart && !self.questions.short_passes.iter().any(passed);
             apart.then(|| (rest_s, offered, ((1.0 + FORESEEN) * foreseen_s + SHORT_S).min(longest_s)))
         })
     }
@@ -199,7 +184,8 @@ impl Probe {
             offered_per_s: Some(offered),
             length_s,
             rest_s,
-            again: AGAIN,
+            // What was foreseen was so of a load that follows the last one.
+            again: if trial.above.is_some() { 0 } else { AGAIN },
             seen: Plateau::default(),
         })
     }
@@ -217,6 +203,7 @@ impl Probe {
 
     pub(super) fn law_next(&mut self, l: LawTrial, t: Trial) -> ProbeAction {
         let dt = self.options.dt_s;
+        let held = Some((l.law.offered, l.law.seconds));
         if let Some(a) = l.above {
             let at_s = t.first_refusal(dt).map(|(s, _)| s);
             let foreseen =
@@ -224,13 +211,13 @@ impl Probe {
             return if foreseen {
                 self.law_holds(ByLaw { refused: a.offered, ..l.law })
             } else {
-                self.law_failed(l, at_s.map(|_| a.offered), t)
+                self.law_failed(l, held, at_s.map(|_| a.offered), t)
             };
         }
         let (ok, tail) = t.tail(dt);
         let refused = t.refused_from(0.0, dt).max(tail) >= cause::REFUSED;
         if refused || ok < hold::SHORT_OF * l.law.offered {
-            return self.law_failed(l, refused.then_some(l.law.offered), t);
+            return self.law_failed(l, None, refused.then_some(l.law.offered), t);
         }
         match self.above(&l.law) {
             _ if l.bounded => self.law_holds(l.law),
@@ -238,11 +225,18 @@ impl Probe {
                 let length_s = (1.0 + FORESEEN) * a.foreseen_s + FORESEEN_S + SHORT_S;
                 self.offer_law(LawTrial { above: Some(a), ..l }, a.offered, length_s, 0.0)
             }
-            None => self.law_failed(l, None, t),
+            None => self.law_failed(l, held, None, t),
         }
     }
 
-    fn law_failed(&mut self, l: LawTrial, refused_at: Option<f64>, t: Trial) -> ProbeAction {
+    /// `held`: its rate did, for so long, and more was not refused as foreseen.
+    fn law_failed(
+        &mut self,
+        l: LawTrial,
+        held: Option<(f64, f64)>,
+        refused_at: Option<f64>,
+        t: Trial,
+    ) -> ProbeAction {
         // The rate of another law may be asked for, now that this is known, too.
         let before = match l.then {
             Interrupted::Hold(h) => h.refused(),
@@ -254,17 +248,30 @@ impl Probe {
             return action;
         }
         match l.then {
-            Interrupted::Hold(h) => self.hold_on(h, refused_at),
-            Interrupted::Bisect(b) => self.bisect_on(b, refused_at, t),
-            Interrupted::Less { offered } => self.held(Some(HeldBack::Less { offered })),
+            Interrupted::Hold(h) => self.hold_on(h, held, refused_at),
+            Interrupted::Bisect(b) => self.bisect_on(b, held, refused_at, t),
+            Interrupted::Less { offered } => {
+                let pushed = self.outcome().ops.passed_per_s();
+                let more = held.filter(|(rate, _)| *rate > pushed).map(|(value, seconds)| {
+                    let high = refused_at.unwrap_or(offered.max(value));
+                    let rate = Estimate { value, low: HELD_AT_LEAST * value, high, n_eff: 1.0 };
+                    HeldBack::More { rate, pushed, seconds, calm_s: Some(l.law.rest_s) }
+                });
+                self.held(Some(more.unwrap_or(HeldBack::Less { offered })))
+            }
         }
     }
 
     fn law_holds(&mut self, law: ByLaw) -> ProbeAction {
+        let little = self.outcome().ops.passed_per_s() < LITTLE * law.fit.rate_per_s;
+        let counts = matches!(law.fit.law, RivalLaw::CountsRefused | RivalLaw::TakesFirst);
         let answers = &mut self.questions.answers;
         answers.by_law = Some(law);
         answers.held_back = None;
-        if matches!(law.fit.law, RivalLaw::CountsRefused | RivalLaw::TakesFirst) {
+        if law.fit.law.punishes() {
+            answers.penalty = None;
+        }
+        if counts && little {
             (answers.penalty, answers.free_s) = (Some(Penalty::CostsTokens(law.rate())), Some(law.seconds));
         }
         (self.questions.hold, self.questions.penalty_asked) = (HoldState::Asked, true);

@@ -399,8 +399,21 @@ impl Probe {
     }
 
     /// Goes on after a law's rate did not hold.
-    pub(super) fn hold_on(&mut self, mut h: HoldSearch, refused_at: Option<f64>) -> ProbeAction {
+    pub(super) fn hold_on(
+        &mut self,
+        mut h: HoldSearch,
+        held: Option<(f64, f64)>,
+        refused_at: Option<f64>,
+    ) -> ProbeAction {
         h.high = refused_at.into_iter().chain(h.high).reduce(f64::min);
+        h.low = held.filter(|a| h.low.is_none_or(|b| a.0 > b.0)).or(h.low);
+        if let Some(high) = h.high {
+            // What passed for a short while, and was refused for longer, did not hold.
+            h.low = h.low.filter(|low| low.0 < high);
+            if h.offered >= high {
+                h.offered = (h.low.map_or(h.pushed, |low| low.0).min(high) * high).sqrt();
+            }
+        }
         self.hold(h)
     }
 

@@ -39,7 +39,12 @@ impl ProbeOutcome {
 
     /// What has to be set where one of the laws explains what was refused.
     fn law_that_won(&self, won: &ByLaw) -> Option<LimitLaw> {
-        let holds = (won.offered, won.seconds);
+        let insisting = |shut_s: f64, calm_s: Option<f64>| LimitLaw::Insisting {
+            pushed_per_s: self.ops.passed_per_s(),
+            holds: Some((won.offered, won.seconds)),
+            shut_s,
+            calm_s,
+        };
         match won.fit.law {
             RivalLaw::Bucket => None,
             RivalLaw::Calendar => {
@@ -47,21 +52,11 @@ impl ProbeOutcome {
                 let window = WindowQuota { period_s, units: won.fit.rate_per_s * period_s };
                 Some(LimitLaw::Window(Amounts { ops: Some(window), bytes: None }))
             }
-            RivalLaw::CountsRefused | RivalLaw::TakesFirst => {
-                Some(LimitLaw::CostsTokens { holds: Some(holds) })
-            }
-            RivalLaw::Ban | RivalLaw::CalendarBan | RivalLaw::UntilCalm => Some(LimitLaw::Insisting {
-                pushed_per_s: self.ops.passed_per_s(),
-                holds: Some(holds),
-                shut_s: won.fit.shut_s.unwrap_or(0.0),
-                calm_s: None,
-            }),
-            RivalLaw::Slower => Some(LimitLaw::Insisting {
-                pushed_per_s: self.ops.passed_per_s(),
-                holds: Some(holds),
-                shut_s: self.ops.shut_s(),
-                calm_s: won.fit.shut_s,
-            }),
+            RivalLaw::Ban | RivalLaw::CalendarBan => Some(insisting(won.fit.shut_s.unwrap_or(0.0), None)),
+            // How long it has to be calm is not seen before it was: the rest before the trial was enough.
+            RivalLaw::UntilCalm | RivalLaw::Slower => Some(insisting(self.ops.shut_s(), Some(won.rest_s))),
+            // Not down to almost nothing: that is told as a penalty.
+            RivalLaw::CountsRefused | RivalLaw::TakesFirst => Some(insisting(self.ops.shut_s(), None)),
         }
     }
 

@@ -245,6 +245,7 @@ impl Probe {
 
     /// The load that ended began at `at_s`, later than it was asked for: making it ready takes time, and so long the bucket rested.
     pub fn began(&mut self, at_s: f64) {
+        self.record.began(at_s);
         let State::Drained(d) = &mut self.state else { return };
         let late_s = at_s - d.start_s;
         if late_s > 0.0 {

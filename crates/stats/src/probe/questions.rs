@@ -82,8 +82,10 @@ pub(super) struct Questions {
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
-    /// The law that explains best what was refused so far.
+    /// Of the laws that explain what was refused so far, the one with the highest rate.
     pub laws: Option<LawFit>,
+    /// Rates that passed for a short while only.
+    pub short_passes: Vec<f64>,
     /// Rates of laws that were offered.
     pub laws_tried: Vec<f64>,
 }

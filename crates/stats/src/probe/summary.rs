@@ -7,7 +7,7 @@ use plimsoll_model::{Estimate, Finding, Level};
 
 use super::questions::{BurstLaw, Cost, Penalty};
 use super::{Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource};
-use crate::laws::RIVALS;
+use crate::laws::{RIVALS, RivalLaw};
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -162,7 +162,8 @@ impl ProbeOutcome {
         };
         let text = format!("Evidence for the limit on {unit}: {shows}; {how}{held}.");
         out.push(Finding::new("F40", "limit_cause", Level::Info, text));
-        if let Some((period_s, units)) = f.window() {
+        let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar);
+        if let Some((period_s, units)) = f.window().filter(|_| !other_law || f.resource != Resource::Ops) {
             let (amount, unit) = if f.resource == Resource::Ops {
                 (words::about(units, 3), "ops".to_owned())
             } else {
@@ -303,7 +304,8 @@ impl ProbeOutcome {
 
     /// The law that won, what else was looked at, and what of it was tried.
     fn by_law(&self) -> Option<Finding> {
-        let l = self.answers.by_law?;
+        let other = self.answers.at_once.is_some() || self.answers.same_share.is_some();
+        let l = self.answers.by_law.filter(|_| !other)?;
         let n = |x: f64| words::about(x, 3);
         let (low, high) = l.fit.rate_bounds;
         let shut = l.fit.shut_s.map_or(String::new(), |s| format!(", a while of {}", words::span(s)));
