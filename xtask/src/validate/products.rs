@@ -37,10 +37,11 @@ struct ProductCase {
     phases: Vec<(String, f64)>,
 }
 
-/// As `limits object` probes: with less than its default, and with that, seconds.
+/// Less than the default of `limits`, and that, seconds.
 const BUDGET_S: f64 = 240.0;
 const DEFAULT_BUDGET_S: f64 = 600.0;
 
+/// As `limits object` probes.
 fn options(budget_s: f64) -> ProbeOptions {
     ProbeOptions {
         small_bytes: 4096,
@@ -123,26 +124,16 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
         out.push(row(name, &cases));
         all.extend(cases);
     }
-    let limited = |c: &&ProductCase| c.truth.family != LawFamily::Free;
-    let n = all.iter().filter(limited).count();
-    let count = |pick: &dyn Fn(&ProductCase) -> bool| all.iter().filter(limited).filter(|c| pick(c)).count();
-    let wrong = count(&|c| c.score == ProductScore::Wrong);
-    out.push(ScoreRow::share("products, all with a limiter: wrong", wrong, n, Goal::AtMost(0.02)));
+    let limited = || all.iter().filter(|c| c.truth.family != LawFamily::Free);
+    let [wrong, right, covers] = shares(limited(), "");
+    out.push(wrong);
     out.push(ScoreRow::share(
         "– \"no limiter\" where one refused",
-        count(&|c| denied(&c.seen)),
-        n,
+        limited().filter(|c| denied(&c.seen)).count(),
+        limited().count(),
         Goal::AtMost(0.0),
     ));
-    let rated: Vec<&ProductCase> = all.iter().filter(|c| c.truth.holds_per_s.is_some()).collect();
-    let right = rated.iter().filter(|c| c.score == ProductScore::Right).count();
-    out.push(ScoreRow::share("– rate to quote within 3 %", right, rated.len(), Goal::AtLeast(0.95)));
-    let covers = rated.iter().filter(|c| {
-        quoted(&c.seen).is_some()
-            && c.seen.ops.known().is_some_and(|e| c.truth.holds_per_s.is_some_and(|h| e.contains(h)))
-    });
-    let told = rated.iter().filter(|c| quoted(&c.seen).is_some()).count();
-    out.push(ScoreRow::share("– interval of the rate covers", covers.count(), told, Goal::AtLeast(0.93)));
+    out.extend([right, covers]);
     let free: Vec<&ProductCase> = all.iter().filter(|c| c.truth.family == LawFamily::Free).collect();
     let wrong = free.iter().filter(|c| c.score == ProductScore::Wrong).count();
     out.push(ScoreRow::share("products, none: called a limiter", wrong, free.len(), Goal::AtMost(0.02)));
@@ -189,32 +180,34 @@ fn with_default_budget(s: &Settings) -> Vec<ScoreRow> {
         }
     }
     let limited = || all.iter().flat_map(|p| &p.1).filter(|c| c.truth.family != LawFamily::Free);
-    let wrong = limited().filter(|c| c.score == ProductScore::Wrong).count();
-    out.push(ScoreRow::share(
-        "products, all with a limiter, 10 min: wrong",
-        wrong,
-        limited().count(),
-        Goal::AtMost(0.02),
-    ));
-    let rated = || limited().filter(|c| c.truth.holds_per_s.is_some());
-    let right = rated().filter(|c| c.score == ProductScore::Right).count();
-    out.push(ScoreRow::share(
-        "– rate to quote within 3 %, 10 min",
-        right,
-        rated().count(),
-        Goal::AtLeast(0.95),
-    ));
-    let covers = |c: &&ProductCase| {
-        c.seen.ops.known().is_some_and(|e| c.truth.holds_per_s.is_some_and(|h| e.contains(h)))
-    };
-    let told = || rated().filter(|c| quoted(&c.seen).is_some());
-    out.push(ScoreRow::share(
-        "– interval of the rate covers, 10 min",
-        told().filter(covers).count(),
-        told().count(),
-        Goal::AtLeast(0.93),
-    ));
+    out.extend(shares(limited(), ", 10 min"));
     out
+}
+
+/// Of limiters: how many statements are wrong, rates are near, and intervals have the truth in them.
+fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str) -> [ScoreRow; 3] {
+    let wrong = limited.clone().filter(|c| c.score == ProductScore::Wrong).count();
+    let rated: Vec<&ProductCase> = limited.clone().filter(|c| c.truth.holds_per_s.is_some()).collect();
+    let right = rated.iter().filter(|c| c.score == ProductScore::Right).count();
+    let told: Vec<&&ProductCase> = rated.iter().filter(|c| quoted(&c.seen).is_some()).collect();
+    let covers = told
+        .iter()
+        .filter(|c| c.seen.ops.known().zip(c.truth.holds_per_s).is_some_and(|(e, h)| e.contains(h)));
+    [
+        ScoreRow::share(
+            format!("products, all with a limiter{with}: wrong"),
+            wrong,
+            limited.count(),
+            Goal::AtMost(0.02),
+        ),
+        ScoreRow::share(format!("– rate to quote within 3 %{with}"), right, rated.len(), Goal::AtLeast(0.95)),
+        ScoreRow::share(
+            format!("– interval of the rate covers{with}"),
+            covers.count(),
+            told.len(),
+            Goal::AtLeast(0.93),
+        ),
+    ]
 }
 
 fn row(name: &str, cases: &[ProductCase]) -> ScoreRow {

@@ -235,12 +235,16 @@ impl<'a> Judge<'a> {
         let (mut sum, mut k) = (0.0, 0);
         for load in self.record.loads() {
             let refused_from = load.iter().position(|s| s.scored && s.refused > 0.0).unwrap_or(load.len());
-            let passed = by_seconds(load[refused_from..].iter().filter(|s| s.scored));
-            if passed.is_empty() {
+            let Some(first) = load.get(refused_from) else { continue };
+            let passed: Vec<f64> =
+                load[refused_from..].iter().filter(|s| s.scored).map(|s| s.passed).collect();
+            let bin = ((BIN_S / first.dt_s).round() as usize).max(1);
+            let means = math::bin_means(&passed, bin);
+            if means.is_empty() {
                 continue;
             }
-            let middle = math::median(&passed);
-            sum += passed.iter().map(|p| (p - middle).abs()).sum::<f64>();
+            let middle = math::median(&means);
+            sum += bin as f64 * means.iter().map(|m| (m - middle).abs()).sum::<f64>();
             k += 1;
         }
         (sum / self.refusing as f64, k)
@@ -257,19 +261,6 @@ impl<'a> Judge<'a> {
     fn ln_likelihood(&self, error: f64, n: f64) -> f64 {
         -n * error.max(self.floor).ln()
     }
-}
-
-fn by_seconds<'s>(slices: impl Iterator<Item = &'s LoadSlice>) -> Vec<f64> {
-    let (mut out, mut sum, mut s) = (Vec::new(), 0.0, 0.0);
-    for slice in slices {
-        sum += slice.passed;
-        s += slice.dt_s;
-        if s >= BIN_S - 0.5 * slice.dt_s {
-            out.push(sum);
-            (sum, s) = (0.0, 0.0);
-        }
-    }
-    out
 }
 
 /// Holds the laws against the record; `None`: too little was refused to tell any.

@@ -113,6 +113,33 @@ impl RivalLaw {
 
 const HALVES: usize = 2;
 
+/// Tokens that come back at a rate, of which ops take one each, as a flow.
+#[derive(Debug, Clone, Copy)]
+struct FlowBucket {
+    rate: f64,
+    capacity: f64,
+    tokens: f64,
+}
+
+impl FlowBucket {
+    fn full(rate: f64, capacity: f64) -> Self {
+        Self { rate, capacity, tokens: capacity }
+    }
+
+    /// Nobody comes for so long.
+    fn fill(&mut self, seconds: f64) {
+        self.tokens = self.capacity.min(self.tokens + self.rate * seconds);
+    }
+
+    /// What passes of `n` attempts in `h` seconds.
+    fn pass(&mut self, h: f64, n: f64) -> f64 {
+        let room = self.tokens + self.rate * h;
+        let passes = n.min(room);
+        self.tokens = self.capacity.min(room - passes);
+        passes
+    }
+}
+
 /// The state of any of them.
 #[derive(Debug, Clone, Copy)]
 struct Limiter {
@@ -123,7 +150,9 @@ struct Limiter {
     third: f64,
     fourth: f64,
     began_s: f64,
-    tokens: f64,
+    bucket: FlowBucket,
+    /// After an excess.
+    slow: FlowBucket,
     /// All is refused until then.
     shut_until_s: f64,
     period: f64,
@@ -132,13 +161,11 @@ struct Limiter {
     /// The last refusal, or attempt.
     last_s: f64,
     excess: bool,
-    slow_tokens: f64,
 }
 
 impl Limiter {
     fn new(law: RivalLaw, p: &Parameters) -> Self {
         let [rate, second, third, fourth] = *p;
-        let tokens = if law.has_phase() { 0.0 } else { second };
         Self {
             law,
             rate,
@@ -146,28 +173,24 @@ impl Limiter {
             third,
             fourth,
             began_s: 0.0,
-            tokens,
+            bucket: FlowBucket::full(rate, second),
+            slow: FlowBucket::full(third, third),
             shut_until_s: f64::NEG_INFINITY,
             period: f64::NEG_INFINITY,
             count: 0.0,
             count_before: 0.0,
             last_s: f64::NEG_INFINITY,
             excess: false,
-            slow_tokens: third,
         }
-    }
-
-    fn fill(&mut self, seconds: f64) {
-        self.tokens = self.second.min(self.tokens + self.rate * seconds);
     }
 
     /// No load until `to_s`.
     fn rest(&mut self, seconds: f64, to_s: f64) {
         match self.law {
-            RivalLaw::Bucket | RivalLaw::Ban | RivalLaw::TakesFirst => self.fill(seconds),
+            RivalLaw::Bucket | RivalLaw::Ban | RivalLaw::TakesFirst => self.bucket.fill(seconds),
             RivalLaw::Slower => {
-                self.fill(seconds);
-                self.slow_tokens = self.third.min(self.slow_tokens + self.third * seconds);
+                self.bucket.fill(seconds);
+                self.slow.fill(seconds);
             }
             RivalLaw::Calendar | RivalLaw::CalendarBan | RivalLaw::CountsRefused => {}
             RivalLaw::UntilCalm => {
@@ -183,7 +206,7 @@ impl Limiter {
     /// What passes of `n` attempts in `h` seconds from `at_s` on.
     fn load(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
         match self.law {
-            RivalLaw::Bucket => self.bucket(h, n),
+            RivalLaw::Bucket => self.bucket.pass(h, n),
             RivalLaw::Ban => self.ban(at_s, h, n),
             RivalLaw::Calendar => self.by_periods(at_s, h, n, f64::NEG_INFINITY),
             RivalLaw::CalendarBan => self.by_periods(at_s, h, n, self.fourth),
@@ -194,30 +217,22 @@ impl Limiter {
         }
     }
 
-    fn bucket(&mut self, h: f64, n: f64) -> f64 {
-        let room = self.tokens + self.rate * h;
-        let passes = n.min(room);
-        self.tokens = self.second.min(room - passes);
-        passes
-    }
-
     fn ban(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
         let open_s = (at_s + h - self.shut_until_s.max(at_s)).clamp(0.0, h);
-        self.fill(h - open_s);
+        self.bucket.fill(h - open_s);
         if open_s <= 0.0 {
             return 0.0;
         }
         let n = n * open_s / h;
-        if n <= self.tokens + self.rate * open_s {
-            self.tokens = self.second.min(self.tokens + self.rate * open_s - n);
-            return n;
+        if n <= self.bucket.tokens + self.rate * open_s {
+            return self.bucket.pass(open_s, n);
         }
-        let empty_s = self.tokens / (n / open_s - self.rate);
+        let empty_s = self.bucket.tokens / (n / open_s - self.rate);
         let passes = n * empty_s / open_s;
-        self.tokens = 0.0;
+        self.bucket.tokens = 0.0;
         let empty_at_s = at_s + h - open_s + empty_s;
         self.shut_until_s = empty_at_s + self.third;
-        self.fill(at_s + h - empty_at_s);
+        self.bucket.fill(at_s + h - empty_at_s);
         passes
     }
 
@@ -286,10 +301,11 @@ impl Limiter {
 
     fn takes_first(&mut self, h: f64, n: f64) -> f64 {
         let (refusal, floor) = (self.third, -self.fourth);
-        let room = self.tokens.max(0.0) + if self.tokens >= 0.0 { self.rate * h } else { 0.0 };
+        let tokens = self.bucket.tokens;
+        let room = if tokens >= 0.0 { tokens + self.rate * h } else { 0.0 };
         let passes = n.min(room);
-        let tokens = self.tokens + self.rate * h - passes - refusal * (n - passes);
-        self.tokens = tokens.clamp(floor, self.second);
+        let left = tokens + self.rate * h - passes - refusal * (n - passes);
+        self.bucket.tokens = left.clamp(floor, self.second);
         passes
     }
 
@@ -297,20 +313,14 @@ impl Limiter {
         if self.excess && at_s - self.last_s > self.fourth {
             self.excess = false;
         }
-        if !self.excess {
-            let passes = self.bucket(h, n);
-            self.slow_tokens = self.third.min(self.slow_tokens + self.third * h);
-            if passes < n - 1e-9 {
-                (self.excess, self.last_s) = (true, at_s + h);
-            }
-            return passes;
-        }
-        self.fill(h);
-        let room = self.slow_tokens + self.third * h;
-        let passes = n.min(room);
-        self.slow_tokens = self.third.min(room - passes);
+        let (asked, other) = match self.excess {
+            true => (&mut self.slow, &mut self.bucket),
+            false => (&mut self.bucket, &mut self.slow),
+        };
+        let passes = asked.pass(h, n);
+        other.fill(h);
         if passes < n - 1e-9 {
-            self.last_s = at_s + h;
+            (self.excess, self.last_s) = (true, at_s + h);
         }
         passes
     }
