@@ -12,42 +12,18 @@ import argparse
 import json
 import math
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
+from cluster_box import ClusterBox, cpu_of
 from harness import PLIMSOLL
 
-TICK = os.sysconf("SC_CLK_TCK")
 DEFAULT_EVERY_S = 5.0
 # Of Student's distribution, 95 %, by degrees of freedom.
 T95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 9: 2.262, 11: 2.201, 15: 2.131, 19: 2.093}
-
-
-def cpu_of(pids):
-    """CPU seconds of all threads of these processes."""
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICK
-
-
-def servers_of(directory):
-    """MinIO processes whose command line has the cluster's directory."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if command and command[0].endswith(b"minio") and any(directory.encode() in part for part in command):
-            found.append(int(pid))
-    return found
 
 
 def interval(values):
@@ -59,32 +35,12 @@ def interval(values):
     return statistics.fmean(values), T95[near] * statistics.stdev(values) / math.sqrt(n)
 
 
-class Box:
-    def __init__(self, nodes):
-        self.process = subprocess.Popen([PLIMSOLL, "target", "cluster", "--name", "benchobs", "--nodes", str(nodes), "--drives", "1"],
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit("the cluster did not start: try `plimsoll target cluster` alone")
-        facts = json.loads(line)
-        self.endpoint, self.path = facts["endpoint"], facts["path"]
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
-            "AWS_ACCESS_KEY_ID": facts["access_key"], "AWS_SECRET_ACCESS_KEY": facts["secret_key"], "AWS_REGION": "us-east-1"}
-        self.servers = servers_of(self.path)
-        if len(self.servers) != nodes:
-            sys.exit(f"{len(self.servers)} MinIO processes of {nodes} were found below {self.path}")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait()
-
-
 def run(box, args, observed, runs):
     """One run: CPU seconds of client, servers and exporter, with what the run says of its own observing."""
     command = [PLIMSOLL, "object", "get", "--endpoint", box.endpoint, "--bucket", "bench", "--create-bucket", "--size", "64KiB", "--objects", "64",
                "--rate", f"{args.rate}/s", "--concurrency", "16", "--warmup", "1s", "--duration", f"{args.seconds}s", "--json"]
     if observed:
-        command += ["--observe", f"minio={box.endpoint}", "--observe", f"node={box.endpoint.replace(':9000', ':9100')}",
+        command += ["--observe", f"minio={box.endpoint}", "--observe", f"node={box.hosts}",
                     "--observe-every", f"{args.every}s"]
     servers, exporter = cpu_of(box.servers), cpu_of([box.process.pid])
     told = tempfile.TemporaryFile()
@@ -112,9 +68,11 @@ def main():
     parser.add_argument("--rate", type=int, default=40, help="op/s that are offered")
     parser.add_argument("--nodes", type=int, default=4)
     args = parser.parse_args()
-    box = Box(args.nodes)
+    box = ClusterBox("benchobs", "--nodes", args.nodes, "--drives", 1)
     pairs = []
     try:
+        if len(box.servers) != args.nodes:
+            sys.exit(f"{len(box.servers)} MinIO processes of {args.nodes} were found below {box.path}")
         with tempfile.TemporaryDirectory() as runs:
             run(box, args, False, runs)
             for _ in range(args.rounds):

@@ -43,11 +43,9 @@ def packages():
 
 
 def metadata():
-    """What cargo knows of both workspaces, on Linux."""
-    for path in ("Cargo.toml", "fuzz/Cargo.toml"):
-        command = ["cargo", "metadata", "--format-version=1", "--locked", "--manifest-path", ROOT / path]
-        command += ["--filter-platform", "x86_64-unknown-linux-gnu"]
-        yield json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+    """What cargo knows of the workspace, on Linux."""
+    command = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
 
 
 def permitted(expression):
@@ -74,9 +72,9 @@ def split(text, word):
     return [*parts, text[start:]]
 
 
-def of_all(metas):
+def of_all(meta):
     """What is wrong with any crate, however it came in."""
-    for package in {p["id"]: p for meta in metas for p in meta["packages"]}.values():
+    for package in meta["packages"]:
         name = f"{package['name']} {package['version']}"
         if package["source"] not in (None, REGISTRY):
             yield f"{name} comes from {package['source']}, not from the registry"
@@ -86,16 +84,15 @@ def of_all(metas):
             yield f"{name} is banned (ARCHITECTURE.md)"
 
 
-def known(metas):
-    """Weight and licence of each crate that one of ours depends on directly, from both workspaces, on Linux."""
+def known(meta):
+    """Weight and licence of each crate that one of ours depends on directly, on Linux."""
+    packages = {p["id"]: p for p in meta["packages"]}
+    nodes = {n["id"]: n["deps"] for n in meta["resolve"]["nodes"]}
+    direct = {d["pkg"] for n in nodes if packages[n]["source"] is None for d in nodes[n]}
     found = {}
-    for meta in metas:
-        packages = {p["id"]: p for p in meta["packages"]}
-        nodes = {n["id"]: n["deps"] for n in meta["resolve"]["nodes"]}
-        direct = {d["pkg"] for n in nodes if packages[n]["source"] is None for d in nodes[n]}
-        for package in (packages[i] for i in direct):
-            licence = (package["license"] or "").replace("/", " OR ")
-            found[package["name"]] = (len(closure(package["id"], nodes)), licence)
+    for package in (packages[i] for i in direct):
+        licence = (package["license"] or "").replace("/", " OR ")
+        found[package["name"]] = (len(closure(package["id"], nodes)), licence)
     return found
 
 
@@ -127,9 +124,9 @@ def documented():
 
 def problems():
     used, idle = crates()
-    metas = list(metadata())
-    rows, web, facts = documented(), packages(), known(metas)
-    yield from of_all(metas)
+    meta = metadata()
+    rows, web, facts = documented(), packages(), known(meta)
+    yield from of_all(meta)
     for name in sorted(idle):
         yield f"Cargo.toml names {name}, and no crate uses it"
     for name in sorted((used | web) - rows.keys()):

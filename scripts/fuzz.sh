@@ -1,18 +1,14 @@
 #!/bin/bash
 # fuzz.sh SECONDS [TARGET...]: each fuzz target, or those named, for that long; as many at once as there are cores.
-# Stable Rust: coverage by LLVM's own pass, no sanitizer (the parsers are safe code; a panic, a hang or memory without
+# Stable Rust: coverage by LLVM's own pass (fuzz-rustc.sh), no sanitizer (the parsers are safe code; a panic, a hang or memory without
 # bound is what is looked for). What was found stays in fuzz/artifacts/TARGET, what was learnt in fuzz/corpus/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 EACH=${1:-60}
 NAMES=("${@:2}")
-export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
- -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
- -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions -Coverflow-checks"
-TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
-# With --target the flags are for the targets alone, not for build scripts and macros.
-cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$TRIPLE" --bins >&2
+# Our crates alone are built anew for it; all else is as the tests have it.
+RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/fuzz-rustc.sh cargo build --locked -p plimsoll-fuzz --bins >&2
 if [ ${#NAMES[@]} = 0 ]; then NAMES=($(cd fuzz/fuzz_targets && ls ./*.rs | sed 's/.*\///; s/\.rs$//')); fi
 
 # one NAME: its log, and beside it a file `ok` where nothing was found.
@@ -21,7 +17,7 @@ one() {
   mkdir -p "fuzz/corpus/$name" "$work"
   rm -f "$work.ok"
   [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
-  "fuzz/target/$TRIPLE/release/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+  "target/debug/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -artifact_prefix="$work/" -print_final_stats=1 "fuzz/corpus/$name" "${seeds[@]}" >"$work.log" 2>&1 && touch "$work.ok"
 }
 

@@ -17,8 +17,16 @@ use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, StageReport};
 const PLAN: &str = "version = 1\n[targets.n]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
 const GRID_NS: u64 = 100_000_000;
 /// Numbers that a JSON number is replaced by.
-const NUMBERS: [&str; 8] =
-    ["0", "1", "-1", "1e300", "4294967295", "9007199254740993", "18446744073709551615", "3000000000000000000"];
+const NUMBERS: [&str; 8] = [
+    "0",
+    "1",
+    "-1",
+    "1e300",
+    "4294967295",
+    "9007199254740993",
+    "18446744073709551615",
+    "3000000000000000000",
+];
 
 /// Tag and content of a record.
 type RawRecord = (u8, Vec<u8>);
@@ -55,7 +63,8 @@ fn good_run(root: &Path) -> RunDir {
             let first = u64::from(stage) * 8;
             let (at_ns, spec) = (first * GRID_NS, Box::new(plan.stages[0].clone()));
             let ring = String::from("none");
-            w.mark(&Mark::StageStart { stage, at_ns, spec, endpoints: vec![], workers: 1, ring, slots: 0 }).expect("written");
+            w.mark(&Mark::StageStart { stage, at_ns, spec, endpoints: vec![], workers: 1, ring, slots: 0 })
+                .expect("written");
             w.mark(&Mark::WarmupEnd { stage, at_ns: at_ns + GRID_NS }).expect("written");
             (first..first + 6).for_each(|i| w.interval(stage, &slice(stage, i)).expect("written"));
             let (at_ns, reason) = (at_ns + 5 * GRID_NS, "duration".into());
@@ -193,7 +202,8 @@ fuzz_target!(|input: (Vec<Edit>, u8, u8)| {
     let dir = root.join("r");
     write(&dir, template(), &edits);
     let step_ns = (step > 0).then_some(u64::from(step) * 30_000_000);
-    let options = LoadOptions { step_ns, max_points: 1 + u64::from(points) * 300, max_samples: usize::from(points) };
+    let options =
+        LoadOptions { step_ns, max_points: 1 + u64::from(points) * 300, max_samples: usize::from(points) };
     if let Ok(run) = RunDir::open(&dir) {
         read(&run, &options);
     }

@@ -20,7 +20,8 @@ fn record(tag: u8, content: &[u8]) -> Vec<u8> {
 fn write_framed(path: &Path, records: &[(u8, Vec<u8>)]) {
     let mut w = FrameWriter::create(path).expect("a new file");
     // A header first: without one nothing behind it is looked at.
-    w.append(&record(0, br#"{"format":"plimsoll.intervals/1","source":"a","grid_ns":100000000}"#)).expect("a frame");
+    w.append(&record(0, br#"{"format":"plimsoll.intervals/1","source":"a","grid_ns":100000000}"#))
+        .expect("a frame");
     for (tag, content) in records {
         w.append(&record(tag % 5, content)).expect("a frame");
     }

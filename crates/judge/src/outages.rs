@@ -241,7 +241,7 @@ pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched
         let open = mine.iter().any(|o| o.span.to_s.is_none());
         let spoils = (share > MOST_OF_THE_LOAD || open) && !searched && measured;
         let level = if spoils { Level::Invalid } else { Level::Qualified };
-        let text = consequence(share, open, spoils);
+        let text = consequence(whose(&mine, &at(data, stage)).as_deref(), share, open, spoils);
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
         let labels: Vec<Option<String>> = if several && measured {
             lines.iter().filter(of_stage).map(|l| Some(l.label())).collect()
@@ -269,13 +269,31 @@ fn length_s(outages: &[&Outage]) -> f64 {
     outages.iter().fold((0.0, 0.0), add).0
 }
 
+/// Of which endpoints these are, where others went on beside them.
+fn whose(outages: &[&Outage], all: &str) -> Option<String> {
+    let mut names: Vec<&str> = outages.iter().map(|o| o.span.at.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    match names[..] {
+        _ if names.contains(&all) => None,
+        [one] => Some(one.to_owned()),
+        _ => Some(format!("{} endpoints", names.len())),
+    }
+}
+
 /// What outages mean for the figures: what happened is said by their claims, once.
-fn consequence(share: f64, open: bool, spoils: bool) -> String {
+fn consequence(whose: Option<&str>, share: f64, open: bool, spoils: bool) -> String {
+    let of = whose.map_or(String::new(), |w| format!(" of {w}"));
     let mut out = match (open, share) {
-        (true, s) if s > 0.999 => "All of the load was an outage".to_owned(),
-        (true, s) => format!("The load ended during an outage ({:.1} % of its time was outage)", 100.0 * s),
+        (true, s) if s > 0.999 => match whose {
+            None => "All of the load was an outage".to_owned(),
+            Some(w) => format!("An outage of {w} took all of the load's time"),
+        },
+        (true, s) => {
+            format!("The load ended during an outage{of} ({:.1} % of its time was outage)", 100.0 * s)
+        }
         (false, s) => format!(
-            "Outages took {:.1} % of the load's time (at most {:.0} % is acceptable)",
+            "Outages{of} took {:.1} % of the load's time (at most {:.0} % is acceptable)",
             100.0 * s,
             100.0 * MOST_OF_THE_LOAD
         ),

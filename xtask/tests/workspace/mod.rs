@@ -29,8 +29,11 @@ pub fn short(name: &str) -> String {
 /// Where a crate's own code is, tests beside it not counted.
 pub fn source_dir(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let home = if name == "xtask" { root.join(name) } else { root.join("crates").join(name) };
-    home.join("src")
+    match name {
+        "fuzz" => root.join("fuzz/fuzz_targets"),
+        "xtask" => root.join("xtask/src"),
+        _ => root.join("crates").join(name).join("src"),
+    }
 }
 
 /// All Rust files below a directory: path and text.

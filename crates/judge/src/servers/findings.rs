@@ -2,11 +2,13 @@
 
 use plimsoll_model::plan::SizeDist;
 use plimsoll_model::summary::servers::{
-    RequestCount, ResourceUse, ServersLimit, ServersSummary, ServersWindow,
+    RequestCount, ResourceUse, ServersLimit, ServersSummary, ServersWindow, ceiling_words,
 };
+use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level, RunSummary};
 use plimsoll_stats::claims::SERVERS_LIMIT;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
+use plimsoll_stats::math::median;
 use plimsoll_store::{ObservedSource, RunData};
 
 use super::SeenWindow;
@@ -124,9 +126,57 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
             (f.measured, f.threshold) = (Some(share), Some(FROM_CACHE));
             out.push(f);
         }
-        out.extend(hot_spots(&w.resources));
+        let slower: Vec<Finding> = w.resources.iter().filter_map(|r| slower(r, &w.resources)).collect();
+        // That it is fuller than the others is the least of it.
+        let is_said =
+            |f: &Finding| w.resources.iter().any(|r| slower_is_said(r) && f.text.starts_with(&name_of(r)));
+        out.extend(hot_spots(&w.resources).into_iter().filter(|f| !is_said(f)));
+        out.extend(slower);
     }
     out
+}
+
+fn name_of(r: &ResourceUse) -> String {
+    match r.device.as_str() {
+        "" => r.host.clone(),
+        device => format!("{device} of {}", r.host),
+    }
+}
+
+fn slower_is_said(r: &ResourceUse) -> bool {
+    r.slower_than_peers || r.said.is_some()
+}
+
+/// One that gives less than is said of it, or than the others of its kind.
+fn slower(r: &ResourceUse, all: &[ResourceUse]) -> Option<Finding> {
+    if !slower_is_said(r) {
+        return None;
+    }
+    let (name, share) = (name_of(r), 100.0 * r.share.unwrap_or(0.0));
+    let in_words = |per_s: f64| ceiling_words(&r.resource, "B/s", per_s).unwrap_or_default();
+    let said = r.said.map(|s| format!("cluster.toml says {}", in_words(s)));
+    let text = if r.slower_than_peers {
+        let others = all.iter().filter(|o| o.resource == r.resource && !std::ptr::eq(*o, r));
+        let times: Vec<f64> = others.filter_map(|o| o.request_s).collect();
+        let ms = |s: f64| format!("{} ms", significant(1e3 * s, 3));
+        format!(
+            "{name} is slower than its peers: busy {share:.0} % of the time, a request took {}, and at half of the other {} {} or less{}.",
+            ms(r.request_s.unwrap_or(0.0)),
+            times.len(),
+            ms(median(&times)),
+            said.map_or(String::new(), |s| format!(" ({s})"))
+        )
+    } else {
+        format!(
+            "{name} is slower than was thought: it tells a speed of {} and was at {share:.0} % of that ({}); {}.",
+            in_words(r.ceiling.unwrap_or(0.0)),
+            r.resource,
+            said.unwrap_or_default()
+        )
+    };
+    let mut f = Finding::new("F77", "slower_part", Level::Info, text);
+    f.measured = r.share;
+    Some(f)
 }
 
 /// From this size of objects on, and over such a time, what drives take is judged and not only shown: of smaller ones metadata, and of shorter
@@ -259,13 +309,9 @@ fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
         if share(first) < HOT_SHARE || share(first) < HOT_SPOT * median {
             continue;
         }
-        let name = if first.device.is_empty() {
-            first.host.clone()
-        } else {
-            format!("{} of {}", first.device, first.host)
-        };
         let text = format!(
-            "{name} is a hot spot: of {words} it was used to {:.0} %, and half of the {} to {:.0} % or less.",
+            "{} is a hot spot: of {words} it was used to {:.0} %, and half of the {} to {:.0} % or less.",
+            name_of(first),
             100.0 * share(first),
             of_kind.len(),
             100.0 * median

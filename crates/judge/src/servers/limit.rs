@@ -39,7 +39,8 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
         [] => {
             let most = known.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
             out.verdict = "none".into();
-            describe(&mut out, &most.used.resource, &of_kind(&most.used.resource));
+            describe(&mut out, &of_kind(&most.used.resource));
+            out.of = of_kind(&most.used.resource).len() as u64;
             out.text = match shared {
                 Some(s) => none_but_shared(most, s),
                 None => none(most, not_observed),
@@ -47,8 +48,9 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
         }
         [one] => {
             out.verdict = "one".into();
-            describe(&mut out, one.0, &of_kind(one.0));
-            out.resource = one.0.into();
+            describe(&mut out, &one.1);
+            (out.resource, out.full, out.of) =
+                (one.0.into(), one.1.len() as u64, of_kind(one.0).len() as u64);
             out.text = alone(one, &words(one), fullest(&[one.0]), shared, not_observed);
         }
         several => {
@@ -65,14 +67,12 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
     Some(out)
 }
 
-/// Of all resources of a kind together.
-fn describe(out: &mut ServersLimit, kind: &str, of_kind: &[&SeenResource]) {
-    let n = of_kind.len().max(1) as f64;
-    out.share = of_kind.iter().filter_map(|s| s.used.share).sum::<f64>() / n;
-    out.of = of_kind.len() as u64;
-    out.ceiling = of_kind.iter().filter_map(|s| s.used.ceiling).sum::<f64>() / n;
-    out.unit = of_kind.first().map_or_else(String::new, |s| s.used.unit.clone());
-    debug_assert!(KINDS.iter().any(|(k, _)| *k == kind));
+/// Of these together.
+fn describe(out: &mut ServersLimit, of: &[&SeenResource]) {
+    let n = of.len().max(1) as f64;
+    out.share = of.iter().filter_map(|s| s.used.share).sum::<f64>() / n;
+    out.ceiling = of.iter().filter_map(|s| s.used.ceiling).sum::<f64>() / n;
+    out.unit = of.first().map_or_else(String::new, |s| s.used.unit.clone());
 }
 
 /// `95 % of 25Gbit/s`.

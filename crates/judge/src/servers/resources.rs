@@ -13,6 +13,7 @@ use plimsoll_model::cluster::ClusterNode;
 use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::summary::servers::ResourceUse;
 use plimsoll_stats::attribution::{Candidate, Observed};
+use plimsoll_stats::math::median;
 use plimsoll_store::{ServerStep, SubjectSteps};
 
 /// Kinds as the summary names them, and in words.
@@ -44,6 +45,14 @@ const COUNTED: f64 = 0.95;
 /// that tells fancies. A guess: bursts and caches that a short window holds stay below.
 const NO_CEILING: f64 = 1.5;
 
+/// How far above the speed that an interface tells its rate may be for it to be believed: bursts of a shaper, and readings that are off in time.
+const OF_ITS_SPEED: f64 = 1.05;
+/// How many times as long as at half of the other drives a request takes at one that is slower than they are, and how far from theirs its mean
+/// length may be: else it has other work. Guesses; queues of drives that are alike were within a third of each other in a cluster in a box.
+const SLOWER: f64 = 2.0;
+/// Fewer drives to compare with tell nothing of what is usual.
+const LEAST_PEERS: usize = 2;
+
 /// Who says what a ceiling is, where it is not the exporter.
 const OF_CLUSTER: &str = "cluster.toml";
 
@@ -52,6 +61,10 @@ const OF_CLUSTER: &str = "cluster.toml";
 pub struct SeenResource {
     pub used: ResourceUse,
     pub steps: Vec<(f64, f64)>,
+    /// A drive's mean bytes of a request.
+    request_bytes: Option<f64>,
+    /// A drive that is held against bytes, by the time with a request in flight.
+    by_time: Option<Box<SeenResource>>,
 }
 
 impl SeenResource {
@@ -103,7 +116,35 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
         }
         all.seen(host)
     };
-    by_host.into_iter().flat_map(of_host).collect()
+    let mut all: Vec<SeenResource> = by_host.into_iter().flat_map(of_host).collect();
+    full_by_their_time(&mut all);
+    all
+}
+
+/// Drives that give less than `cluster.toml` says, and are full all the same. That a drive is busy all the time proves little of an SSD; it does where
+/// requests wait, and take much longer than those of the same length at the other drives.
+fn full_by_their_time(all: &mut [SeenResource]) {
+    let requests: Vec<Option<(f64, f64)>> =
+        all.iter().map(|s| s.used.request_s.zip(s.request_bytes)).collect();
+    let is_slower = |i: usize| {
+        let Some((own_s, own_bytes)) = requests[i] else { return false };
+        let others = || requests.iter().enumerate().filter(|(k, _)| *k != i).filter_map(|(_, r)| *r);
+        let (times, lengths): (Vec<f64>, Vec<f64>) = others().unzip();
+        times.len() >= LEAST_PEERS
+            && own_s >= SLOWER * median(&times)
+            && own_bytes <= SLOWER * median(&lengths)
+    };
+    let slower: Vec<bool> = (0..all.len()).map(is_slower).collect();
+    for (s, slower) in all.iter_mut().zip(slower) {
+        s.used.slower_than_peers = slower && s.by_time.as_deref().unwrap_or(s).at_ceiling();
+        if !s.used.slower_than_peers || s.at_ceiling() {
+            continue;
+        }
+        let Some(mut by_time) = s.by_time.take() else { continue };
+        by_time.used.said = s.used.ceiling;
+        by_time.used.slower_than_peers = true;
+        *s = *by_time;
+    }
 }
 
 /// All CPU time of a step: used, and idle.
@@ -141,12 +182,37 @@ struct Measured {
     unit: &'static str,
     ceiling_of: &'static str,
     waited: Vec<(f64, bool)>,
+    /// What an interface tells of its speed, beside a line rate of `cluster.toml`.
+    told: Option<f64>,
+    /// Of a drive: time of all requests, their queue included, their number, and their bytes.
+    requests: (f64, f64, f64),
+    /// Of a drive that is held against bytes.
+    by_time: Option<Box<Measured>>,
 }
 
 impl Measured {
     /// A step of so many seconds, at a ceiling that is the same throughout.
     fn add(&mut self, seconds: f64, reached: f64) {
         self.steps.push((seconds, reached, None));
+    }
+
+    /// A step of a drive, as a share of the time with a request in flight.
+    fn add_busy(&mut self, seconds: f64, busy_s: f64, waited: Option<bool>) {
+        self.unit = "busy";
+        self.add(seconds, (busy_s / seconds).min(1.0));
+        self.ceiling = Some(1.0);
+        self.waited.extend(waited.map(|w| (seconds, w)));
+    }
+
+    /// A line of `cluster.toml` that is at the lower speed which its own interface tells is as fast as that: it was negotiated down, or changed since. What an
+    /// interface tells without being at it is not believed: virtual ones tell fancies.
+    fn at_the_speed_it_tells(&self) -> Option<f64> {
+        let told = self.told.filter(|t| self.ceiling.is_some_and(|c| *t < c))?;
+        let seconds: f64 = self.steps.iter().map(|(s, ..)| s).sum();
+        let bytes: f64 = self.steps.iter().map(|(s, r, _)| s * r).sum();
+        let threshold = Candidate::ServerNic.threshold();
+        let above: f64 = self.steps.iter().filter(|(_, r, _)| *r >= threshold * told).map(|(s, ..)| s).sum();
+        (above >= HALF * seconds && bytes <= OF_ITS_SPEED * told * seconds && seconds > 0.0).then_some(told)
     }
 }
 
@@ -191,6 +257,7 @@ impl<'a> AllMeasured<'a> {
                 m.add(step.seconds(), bytes / step.seconds());
                 m.ceiling_of = if known.is_some() { OF_CLUSTER } else { "" };
                 m.ceiling = known.or(speed).or(m.ceiling);
+                m.told = speed.or(m.told);
             }
         }
     }
@@ -202,20 +269,29 @@ impl<'a> AllMeasured<'a> {
             let per_s = |q| step.delta(q, device).map(|b| b / seconds);
             let bytes = per_s(Q::DiskReadBytes).zip(per_s(Q::DiskWriteBytes));
             let known = node.and_then(|n| n.drive(device)).map(|d| (d.read, d.write));
-            if let Some((Some(most_read), Some(most_write))) = known {
-                if let Some((read, write)) = bytes {
-                    // At the mix of that step: all time for reads would give the one, all time for writes the other.
-                    let m = self.of(DRIVE, device, "B/s");
-                    m.steps.push((seconds, read + write, Some(read / most_read.0 + write / most_write.0)));
-                    m.ceiling_of = OF_CLUSTER;
-                }
-                continue;
+            let queue_s = step.delta(Q::DiskQueueS, device);
+            let waited = queue_s.map(|q| q / seconds >= DRIVE_WAITED);
+            let number = step.delta(Q::DiskReads, device).zip(step.delta(Q::DiskWrites, device));
+            let requests =
+                queue_s.zip(number).zip(bytes).map(|((queue_s, (reads, writes)), (read, written))| {
+                    (queue_s, reads + writes, (read + written) * seconds)
+                });
+            let most = known.and_then(|(read, write)| read.zip(write));
+            let unit = if most.is_some() { "B/s" } else { "busy" };
+            let m = self.of(DRIVE, device, unit);
+            if let Some((queue_s, number, bytes)) = requests {
+                m.requests = (m.requests.0 + queue_s, m.requests.1 + number, m.requests.2 + bytes);
             }
-            let queue = step.delta(Q::DiskQueueS, device).map(|q| q / seconds >= DRIVE_WAITED);
-            let m = self.of(DRIVE, device, "busy");
-            m.add(seconds, (busy / seconds).min(1.0));
-            m.ceiling = Some(1.0);
-            m.waited.extend(queue.map(|w| (seconds, w)));
+            let Some((most_read, most_write)) = most else {
+                m.add_busy(seconds, busy, waited);
+                continue;
+            };
+            m.by_time.get_or_insert_default().add_busy(seconds, busy, waited);
+            if let Some((read, write)) = bytes {
+                // At the mix of that step: all time for reads would give the one, all time for writes the other.
+                m.steps.push((seconds, read + write, Some(read / most_read.0 + write / most_write.0)));
+                m.ceiling_of = OF_CLUSTER;
+            }
         }
     }
 
@@ -262,16 +338,18 @@ impl<'a> AllMeasured<'a> {
 }
 
 fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource {
+    let told = m.at_the_speed_it_tells();
+    let (most, ceiling_of) = if told.is_some() { (told, "") } else { (m.ceiling, m.ceiling_of) };
     let seconds: f64 = m.steps.iter().map(|(s, ..)| s).sum();
     let mean = |of: &dyn Fn(&MeasuredStep) -> Option<f64>| {
         let sum: Option<f64> = m.steps.iter().map(|x| Some(x.0 * of(x)?)).sum();
         sum.map(|s| s / seconds.max(f64::MIN_POSITIVE))
     };
     let reached = mean(&|x| Some(x.1)).unwrap_or(0.0);
-    let share_of = |x: &MeasuredStep| x.2.or_else(|| Some(x.1 / m.ceiling?));
+    let share_of = |x: &MeasuredStep| x.2.or_else(|| Some(x.1 / most?));
     let share = mean(&share_of);
     // Of a mix the ceiling is what this mix would give.
-    let ceiling = m.ceiling.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
+    let ceiling = most.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
     // Nothing has more than all: then the ceiling, or the count, is wrong, and nothing follows from either.
     let beyond = share.is_some_and(|s| s > NO_CEILING || !s.is_finite());
     let share = share.filter(|_| !beyond);
@@ -284,11 +362,19 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
         reached,
         ceiling,
         unit: m.unit.into(),
-        ceiling_of: m.ceiling_of.into(),
+        ceiling_of: ceiling_of.into(),
         share,
+        request_s: (m.requests.1 > 0.0).then(|| m.requests.0 / m.requests.1),
+        said: told.and(m.ceiling),
         ..ResourceUse::default()
     };
-    let mut seen = SeenResource { used, steps };
+    let request_bytes = (m.requests.1 > 0.0).then(|| m.requests.2 / m.requests.1);
+    let by_time = m.by_time.as_deref().map(|t| {
+        let mut s = seen(host, resource, device, t);
+        (s.used.request_s, s.request_bytes) = (used.request_s, request_bytes);
+        Box::new(s)
+    });
+    let mut seen = SeenResource { used, steps, request_bytes, by_time };
     let threshold = seen.candidate().threshold();
     let above: f64 = seen.steps.iter().filter(|(_, v)| *v >= threshold).map(|(s, _)| s).sum();
     let waited: f64 = m.waited.iter().filter(|(_, w)| *w).map(|(s, _)| s).sum();

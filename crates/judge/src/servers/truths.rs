@@ -233,6 +233,106 @@ fn drives_bind_by_what_they_were_measured_to_give() {
     assert_eq!(of_one(20e6, 2e6).verdict, "none");
 }
 
+/// What a drive of its own does at each of four nodes: part of the time busy, requests at once, requests a second and their bytes.
+fn drives(of: [(f64, f64, f64, f64); 4]) -> Vec<ObservedSource> {
+    let source = |(i, (busy, queue, requests, bytes)): (usize, (f64, f64, f64, f64))| {
+        let scrape = |n: u64| {
+            let t = n as f64 * 5.0;
+            let readings = vec![
+                reading(Q::DiskBusyS, "nvme0n1", t * busy),
+                reading(Q::DiskQueueS, "nvme0n1", t * queue),
+                reading(Q::DiskReads, "nvme0n1", 0.0),
+                reading(Q::DiskWrites, "nvme0n1", t * requests),
+                reading(Q::DiskReadBytes, "nvme0n1", 0.0),
+                reading(Q::DiskWriteBytes, "nvme0n1", t * requests * bytes),
+            ];
+            let subject = ReadSubject { host: format!("s{}", i + 1), daemon: String::new(), readings };
+            Scrape { at_ns: n * 5 * S, subjects: vec![subject], ..Scrape::default() }
+        };
+        let scrapes = (0..13).map(scrape).collect();
+        ObservedSource { observes: format!("node s{}", i + 1), every: 1, scrapes }
+    };
+    of.into_iter().enumerate().map(source).collect()
+}
+
+/// Findings on the parts, by name and text.
+fn said_of_parts(sources: &[ObservedSource], cluster: Option<&Cluster>) -> Vec<(String, String)> {
+    let seen = resources::of_window(&server_steps(sources, 0, 60 * S), cluster);
+    let window =
+        ServersWindow { resources: seen.into_iter().map(|s| s.used).collect(), ..ServersWindow::default() };
+    let servers = ServersSummary { windows: vec![window], ..ServersSummary::default() };
+    findings::of_windows(&servers).into_iter().map(|f| (f.name, f.text)).collect()
+}
+
+#[test]
+fn a_drive_that_is_slower_than_its_peers_is_named_whatever_the_file_says_that_it_gives() {
+    let c = cluster();
+    // 4 MB/s of 40 at each: the second is full with them, its requests wait a second, those of the others 20 ms.
+    let good = (0.16, 0.2, 10.0, 4e5);
+    let slow = drives([good, (1.0, 10.0, 10.0, 4e5), good, good]);
+    for cluster in [Some(&c), None] {
+        let found = limit_of(&slow, cluster, &[]).unwrap();
+        assert_eq!((found.verdict.as_str(), found.resource.as_str()), ("one", "drive"), "{}", found.text);
+        assert_eq!((found.full, found.of), (1, 4));
+        assert!(found.text.contains("nvme0n1 of s2: 1 of 4, busy 100 % of the time"), "{}", found.text);
+        assert_eq!(found.in_short(), "the servers' drive at its ceiling (1 of 4: busy 100 % of the time)");
+        let said = said_of_parts(&slow, cluster);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert_eq!(said[0].0, "slower_part");
+        assert!(
+            said[0].1.contains("a request took 1,000 ms, and at half of the other 3 20.0 ms or less"),
+            "{said:?}"
+        );
+        assert_eq!(said[0].1.contains("cluster.toml says 40.0 MB/s"), cluster.is_some(), "{said:?}");
+    }
+    let quiet = |of: [(f64, f64, f64, f64); 4]| {
+        let all = drives(of);
+        (
+            limit_of(&all, Some(&c), &[]).unwrap().verdict,
+            said_of_parts(&all, Some(&c)).iter().any(|(name, _)| name == "slower_part"),
+        )
+    };
+    // As busy, and no request waits: it has one at a time, as an SSD that gives much more.
+    assert_eq!(quiet([good, (1.0, 1.0, 10.0, 4e5), good, good]), ("none".into(), false));
+    // As busy and waited for as all of them, as SSDs are with small requests: none is slower.
+    assert_eq!(quiet([(1.0, 10.0, 1000.0, 4e3); 4]), ("none".into(), false));
+    // Its requests are longer, too: it has other work.
+    assert_eq!(quiet([good, (1.0, 10.0, 10.0, 2e6), good, good]), ("none".into(), false));
+}
+
+#[test]
+fn a_link_that_is_at_a_lower_speed_than_the_file_has_is_named() {
+    let c = named();
+    let told = |speed: f64, third: f64| {
+        let mut nodes = [minio(3e6, 0.0); 4];
+        nodes[2].peers_in = third;
+        nodes[2].clients_in = 0.0;
+        let mut all = exporters(&nodes, "vda");
+        for scrape in &mut all[2].scrapes {
+            let readings = scrape.subjects.iter_mut().flat_map(|s| &mut s.readings);
+            readings.filter(|r| r.quantity == Q::NicSpeedBytesPerS).for_each(|r| r.value = speed);
+        }
+        all
+    };
+    // Negotiated down to 30 Mbit/s, and at it.
+    let slow = told(3.75e6, 3.66e6);
+    let found = limit_of(&slow, Some(&c), &[]).unwrap();
+    assert_eq!((found.verdict.as_str(), found.resource.as_str()), ("one", "network in"), "{}", found.text);
+    assert!(found.text.contains("veth-s of s3, in: 1 of 4, 98 % of 30Mbit/s"), "{}", found.text);
+    let said = said_of_parts(&slow, Some(&c));
+    let one = said.iter().find(|(name, _)| name == "slower_part").unwrap_or_else(|| panic!("{said:?}"));
+    assert!(
+        one.1.contains("a speed of 30Mbit/s") && one.1.contains("cluster.toml says 200Mbit/s"),
+        "{one:?}"
+    );
+    // Half of it proves nothing, and twice that it is no speed of this line.
+    for third in [1.9e6, 7.5e6] {
+        let all = told(3.75e6, third);
+        assert_eq!(limit_of(&all, Some(&c), &[]).unwrap().verdict, "none", "{third}");
+        assert!(said_of_parts(&all, Some(&c)).iter().all(|(name, _)| name != "slower_part"), "{third}");
+    }
+}
+
 #[test]
 fn two_at_once_and_none() {
     let c = cluster();

@@ -123,11 +123,13 @@ pub struct ServersLimit {
     pub at_ceiling: Vec<String>,
     /// The resource kind that binds, where it is one: `cpu`, `network in`, `network out`, `drive`.
     pub resource: String,
-    /// Mean part of the ceiling of all of that kind together; where none is at its ceiling, of the fullest kind.
+    /// Mean part of the ceiling of those of that kind that were at it; where none was, of all of the fullest kind.
     pub share: f64,
+    /// How many were at their ceilings.
+    pub full: u64,
     /// How many of that kind there are.
     pub of: u64,
-    /// What one of them can give, in `unit`; the mean.
+    /// What one of those can give, in `unit`; the mean.
     pub ceiling: f64,
     /// As of the resource.
     pub unit: String,
@@ -148,7 +150,13 @@ impl ServersLimit {
                     Some(ceiling) => format!("{share} of {ceiling}"),
                     None => format!("busy {share} of the time"),
                 };
-                format!("the servers' {} at its ceiling ({of})", self.resource)
+                // That all were needs no count.
+                let few = if self.full < self.of {
+                    format!("{} of {}: ", self.full, self.of)
+                } else {
+                    String::new()
+                };
+                format!("the servers' {} at its ceiling ({few}{of})", self.resource)
             }
             "several" => {
                 format!("several of the servers' resources at their ceilings ({})", kinds().join(", "))
@@ -184,6 +192,15 @@ pub struct ResourceUse {
     pub time_above: Option<f64>,
     /// Of the share.
     pub threshold: f64,
+    /// Mean time of a drive's requests, those that waited included, seconds. Null: not told, or there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_s: Option<f64>,
+    /// A drive at its ceiling at which requests take twice as long as at half of the others, or longer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub slower_than_peers: bool,
+    /// What `cluster.toml` says that it gives, where it was found to give less: B/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<f64>,
     /// Whether something waited for it, where that is known: more than one request at a drive, tasks for a CPU.
     pub waited_for: Option<bool>,
     /// `at its ceiling`, `busy, nothing waited for it`, `below its ceiling`, `ceiling not known`, or `above what it is said to give`: then the
@@ -245,6 +262,7 @@ mod tests {
             at_ceiling: vec!["network in: eth0 of s1 and 3 more: 4 of 4".into()],
             resource: "network in".into(),
             share: 0.957,
+            full: 4,
             of: 4,
             ceiling: 25e6,
             unit: "B/s".into(),
@@ -253,6 +271,8 @@ mod tests {
         assert_eq!(one.in_short(), "the servers' network in at its ceiling (96 % of 200Mbit/s)");
         let drive = ServersLimit { resource: "drive".into(), unit: "busy".into(), ..one.clone() };
         assert_eq!(drive.in_short(), "the servers' drive at its ceiling (busy 96 % of the time)");
+        let slow = ServersLimit { full: 1, ..one.clone() };
+        assert_eq!(slow.in_short(), "the servers' network in at its ceiling (1 of 4: 96 % of 200Mbit/s)");
         let at_ceiling = vec!["network in: eth0 of s1: 1 of 4".into(), "cpu: s1: 1 of 4".into()];
         let several = ServersLimit { verdict: "several".into(), at_ceiling, ..one.clone() };
         assert_eq!(
