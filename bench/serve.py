@@ -5,7 +5,7 @@ ones). The server has read them once before (--cold tells what the first reading
 filter's time is from the change event to the frame after the rows are shown, in the page's own clock: server, JSON and drawing are in it.
 
 `--live` instead measures what watching a run costs it: ABBA, pairs of runs of the embedded server with `--live` and a page open, and
-without; the ratio of rates with its interval is that of `plimsoll compare`. `--agents N` watches one run of so many agents from its start to
+without (`--reader stream`: in place of the page whatever reads its messages, so that a browser on the same cores is no part of it); the ratio of rates with its interval is that of `plimsoll compare`. `--agents N` watches one run of so many agents from its start to
 its end (serve_fleet.py): memory of the page, CPU of its server, a cut, a late page. The last lines are a table for bench/README.md.
 """
 
@@ -134,6 +134,32 @@ def history(args):
         row(f"{name} of what the filters leave", ms, "-")
 
 
+STREAM = """import sys, threading, urllib.request
+def read():
+    got = 0
+    try:
+        with urllib.request.urlopen(sys.argv[1], timeout=60) as answer:
+            for line in answer:
+                got += len(line)
+    except OSError:
+        pass
+    print(got)
+reading = threading.Thread(target=read)
+reading.start()
+sys.stdin.read()
+reading.join()
+"""
+
+
+def reader(url, how):
+    """Who watches: Chromium with the page, or a program that takes what the page would be sent. With the script to be removed, where there is one."""
+    if how == "page":
+        return node(WATCH, url, CHROMIUM, stdin=subprocess.PIPE)
+    address, _, query = url.partition("?")
+    events = f"{address}/events" + (f"?{query}" if query else "")
+    return subprocess.Popen(["python3", "-c", STREAM, events], stdin=subprocess.PIPE, stdout=subprocess.PIPE), None
+
+
 def live(args):
     with tempfile.TemporaryDirectory() as dir:
         env = {**os.environ, "PLIMSOLL_RUNS": dir, "XDG_CACHE_HOME": f"{dir}/.cache"}
@@ -148,14 +174,17 @@ def live(args):
                 if watched:
                     for line in process.stderr:
                         if found := re.search(r"live at (http\S+)", line):
-                            page, script = node(WATCH, found.group(1), CHROMIUM, stdin=subprocess.PIPE)
+                            page, script = reader(found.group(1), args.reader)
                             break
                 process.stderr.read()
                 process.wait()
                 if page:
                     page.stdin.close()
                     page.wait()
-                    script.unlink()
+                    if script:
+                        script.unlink()
+                    elif not page.stdout.read().strip(b"0\n"):
+                        raise SystemExit("no message was read: nothing was watched")
                 (run,) = [d for d in set(os.listdir(dir)) - before if re.match(r"\d{8}-", d)]
                 sides[watched].append(run)
                 print(f"{'watched' if watched else 'alone'}: {run} ({load()})", flush=True)
@@ -170,6 +199,7 @@ if __name__ == "__main__":
     p.add_argument("--rounds", type=int, default=10)
     p.add_argument("--cold", action="store_true", help="read all runs anew first")
     p.add_argument("--live", action="store_true", help="what watching a run costs it")
+    p.add_argument("--reader", choices=("page", "stream"), default="page", help="of --live: who watches")
     p.add_argument("--pairs", type=int, default=10)
     p.add_argument("--agents", type=int, help="watch a run of a fleet of so many agents")
     p.add_argument("--agents-rate", default="320/s", help="what all agents together do")

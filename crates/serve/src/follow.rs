@@ -15,10 +15,11 @@ use crate::now::LiveHints;
 
 /// A run's record grows about once a second.
 const LEAST_REST: Duration = Duration::from_secs(1);
-/// A look is followed by so many times its CPU time of rest: 1 % of one CPU at the most. (A choice: on a machine that measures.)
-const REST_PER_LOOK: u32 = 99;
-/// Of one rest; what a look took beyond that (the first one of a long run) is rested for after those that follow, so that its page is not
-/// silent meanwhile.
+/// A look is followed by so many times its CPU time of rest: 1.5 % of one CPU at the most. (A choice: on a machine that measures, and with what the pages take
+/// below 2 % in all.)
+const REST_PER_LOOK: u32 = 65;
+/// Of one rest, unless looks need more each time; what one of them took beyond that (the first one of a long run) is rested for after those that
+/// follow, so that its page is not silent meanwhile.
 const MOST_REST: Duration = Duration::from_secs(10);
 /// Who has no page for so long is not followed any more.
 const UNWATCHED: Duration = Duration::from_secs(60);
@@ -107,7 +108,7 @@ impl RunFollower {
         let dir = run.dir();
         let mut watched = Instant::now();
         let mut ended: Option<Instant> = None;
-        let mut owed = Duration::ZERO;
+        let mut rests = LookRests::default();
         loop {
             let (begun, cpu) = (Instant::now(), cpu_time());
             if !dir.is_running() && !dir.summary_is_there() {
@@ -150,11 +151,34 @@ impl RunFollower {
             if watched.elapsed() > UNWATCHED {
                 return self.feed.end("nobody has looked for a while: reload the page");
             }
-            owed += cpu_time().saturating_sub(cpu) * REST_PER_LOOK;
-            let rests = Instant::now();
-            rest(woken, owed.clamp(LEAST_REST, MOST_REST));
-            owed = owed.saturating_sub(rests.elapsed());
+            let next = rests.after(cpu_time().saturating_sub(cpu));
+            let rested = Instant::now();
+            rest(woken, next);
+            rests.rested(rested.elapsed());
         }
+    }
+}
+
+/// How long is rested after a look.
+#[derive(Debug, Default)]
+struct LookRests {
+    /// Rest that looks took and that was not had yet.
+    owed: Duration,
+    /// CPU time of the look before.
+    before: Option<Duration>,
+}
+
+impl LookRests {
+    /// After a look of so much CPU time. Two in a row that were dear are what this run takes: then the rest is as long as it has to be, and what was not
+    /// rested before is made up for.
+    fn after(&mut self, look: Duration) -> Duration {
+        self.owed += look * REST_PER_LOOK;
+        let usual = self.before.replace(look).map_or(Duration::ZERO, |before| before.min(look));
+        self.owed.clamp(LEAST_REST, MOST_REST.max(usual * REST_PER_LOOK * 2))
+    }
+
+    fn rested(&mut self, time: Duration) {
+        self.owed = self.owed.saturating_sub(time);
     }
 }
 
@@ -177,4 +201,35 @@ fn cpu_time() -> Duration {
 pub fn give_way() {
     // Where it is not allowed, the rests between the looks are what bounds it.
     let _ = rustix::process::setpriority_process(None, 19);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CPU time of looks over all time, where they take these milliseconds, and the longest rest in seconds.
+    fn share(looks: impl Iterator<Item = u64>) -> (f64, f64) {
+        let (mut rests, mut cpu_s, mut all_s, mut longest_s) = (LookRests::default(), 0.0, 0.0, 0.0);
+        for ms in looks {
+            let look = Duration::from_millis(ms);
+            let rest = rests.after(look);
+            rests.rested(rest);
+            cpu_s += look.as_secs_f64();
+            all_s += look.as_secs_f64() + rest.as_secs_f64();
+            longest_s = rest.as_secs_f64().max(longest_s);
+        }
+        (cpu_s / all_s, longest_s)
+    }
+
+    #[test]
+    fn looks_take_their_share_however_long_the_run_has_become() {
+        // A quarter of a second each, and longer from look to look.
+        for looks in [vec![250; 100], (0..100).map(|n| 5 * n).collect::<Vec<u64>>()] {
+            let (share, _) = share(looks.into_iter());
+            assert!(share <= 0.0153, "{share}");
+        }
+        // A first one of three seconds is rested for in pieces of ten seconds.
+        let (share, longest_s) = share(std::iter::once(3000).chain(std::iter::repeat_n(20, 60)));
+        assert!(longest_s <= 10.0 && share < 0.018, "{longest_s} {share}");
+    }
 }

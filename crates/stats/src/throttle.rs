@@ -112,6 +112,15 @@ const SHARP_S: f64 = 2.0;
 /// Share of attempts from which on a limiter is at work (guess; a few of many thousand are a server's hiccup).
 pub const REFUSED: f64 = 0.01;
 
+/// Ops of each slot in a burst, from which on more than the slots themselves made it. (A choice: a closed loop on a storage that serves all of its ops alike
+/// keeps in step, and ends all that is in flight at once, time after time.)
+const OF_EACH_SLOT: f64 = 3.0;
+
+/// Bursts of so many ops are no more than a closed loop in step makes, and nothing was refused.
+fn in_step(c: &ThrottleContext, burst: f64) -> bool {
+    refused_share(c).unwrap_or(0.0) <= 0.0 && c.concurrency.is_some_and(|slots| burst < OF_EACH_SLOT * slots)
+}
+
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
 pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Throttle {
     let steps: Vec<StepEvidence> = fit
@@ -131,7 +140,9 @@ pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Th
     };
     let strongest = steps.iter().map(|s| &s.verdict).max_by_key(|v| rank(v)).filter(|v| rank(v) > 0).cloned();
     let verdict = strongest.unwrap_or_else(|| {
-        if let Some((period_s, units)) = quota(x, dt, &context.refused_per_s) {
+        if let Some((period_s, units)) =
+            quota(x, dt, &context.refused_per_s).filter(|(_, n)| !in_step(context, *n))
+        {
             return ThrottleVerdict::FixedWindow { period_s, units };
         }
         // Who refuses is a limiter: dips and slopes beside refusals are its doing, or that of a load that backs off.
@@ -303,6 +314,28 @@ mod tests {
 
     fn verdict(x: &[f64], dt: f64, c: &ThrottleContext) -> Throttle {
         judge(x, dt, &fit(x, dt, &FitOptions::default()), c)
+    }
+
+    /// Four uploads at once end together: 11 or 12 in each three times of theirs.
+    #[test]
+    fn what_a_closed_loop_ends_in_step_is_no_quota() {
+        let of = |slots: Option<f64>, refused: f64| ThrottleContext {
+            concurrency: slots,
+            refused_per_s: vec![refused],
+            attempts_per_s: vec![10.0],
+            ..ThrottleContext::default()
+        };
+        assert!(in_step(&of(Some(4.0), 0.0), 11.0));
+        assert!(!in_step(&of(Some(3.0), 0.0), 11.0), "each slot had more than its share of it");
+        assert!(!in_step(&of(None, 0.0), 11.0), "an open loop is in no step");
+        assert!(!in_step(&of(Some(4.0), 1.0), 11.0), "something was refused");
+        // A second of ten with 12 ops in each of its first three tenths, at four and at forty in flight.
+        let x: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 120.0 } else { 0.0 }).collect();
+        let is_quota = |slots: f64| {
+            let c = ThrottleContext { concurrency: Some(slots), ..ThrottleContext::default() };
+            matches!(verdict(&x, 0.1, &c).verdict, ThrottleVerdict::FixedWindow { .. })
+        };
+        assert!(is_quota(4.0) && !is_quota(40.0));
     }
 
     #[test]

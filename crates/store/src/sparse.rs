@@ -92,14 +92,17 @@ impl SparseHistogram {
         if missing.is_empty() {
             return;
         }
-        let mut merged = Vec::with_capacity(self.buckets.len() + missing.len());
-        let (mut a, mut b) = (self.buckets.iter().peekable(), missing.iter().peekable());
-        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-            let first = if x.0 < y.0 { a.next() } else { b.next() };
-            merged.extend(first.copied());
+        // From the last on, and what lies between two of them in one piece: few are missing of many.
+        let (mut end, mut free) = (self.buckets.len(), self.buckets.len() + missing.len());
+        self.buckets.resize(free, (0, 0));
+        for bucket in missing.into_iter().rev() {
+            let at = self.buckets[..end].partition_point(|b| b.0 < bucket.0);
+            free -= end - at;
+            self.buckets.copy_within(at..end, free);
+            free -= 1;
+            self.buckets[free] = bucket;
+            end = at;
         }
-        merged.extend(a.chain(b).copied());
-        self.buckets = merged;
     }
 
     /// Counts the buckets that are here already; the others, ascending.
