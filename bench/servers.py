@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from cluster_box import ClusterBox
@@ -39,13 +38,14 @@ class Case:
             command += ["--cluster", box.path / "cluster.toml"]
         if objects:
             command += ["--objects", objects]
+        process = subprocess.Popen(list(map(str, command)), env=box.env | {"PLIMSOLL_RUNS": runs}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if during:
-            timer = threading.Timer(seconds / 2, during)
-            timer.start()
-        done = subprocess.run(list(map(str, command)), env=box.env | {"PLIMSOLL_RUNS": runs}, capture_output=True, text=True)
-        if not done.stdout.strip():
-            sys.exit(f"the run ended with {done.returncode}: {done.stderr[-2000:]}")
-        self.summary = json.loads(done.stdout)
+            time.sleep(seconds / 2)
+            during()
+        out, err = process.communicate()
+        if not out.strip():
+            sys.exit(f"the run ended with {process.returncode}: {err[-2000:]}")
+        self.summary = json.loads(out)
         self.line = next(w for w in self.summary["workloads"] if w["op"] == op)
         servers = self.summary.get("servers") or {"windows": [], "sources": [], "not_observed": []}
         self.not_observed = servers["not_observed"]
@@ -121,8 +121,12 @@ def links(book, runs):
                 more = f"{c.payload / MB:.1f} MB/s of {arithmetic / MB:.1f}: {percent(c.payload / arithmetic)}"
                 if op == "put" and wrote and wrote["per_byte"]:
                     more += f"; {wrote['per_byte']:.3f} written for each byte, {wrote['expected']:.3f} expected"
-                book.add(c, f"links of 200 Mbit/s, EC:{ec}, {op.upper()} 64 MiB", f"{way}, 4 of 4", c.named(),
-                         c.limit["verdict"] == "one" and c.limit["resource"] == way, more)
+                # GET: of few objects some nodes hold more of what is read, and their links are full before those of others.
+                least, full = (0.97, NODES) if op == "put" else (0.90, 1)
+                right = c.limit["verdict"] == "one" and c.limit["resource"] == way and c.limit["full"] >= full and c.payload / arithmetic > least
+                if op == "put":
+                    right = right and wrote and abs(wrote["per_byte"] / wrote["expected"] - 1) < 0.03
+                book.add(c, f"links of 200 Mbit/s, EC:{ec}, {op.upper()} 64 MiB", f"{way}, {'4 of 4' if op == 'put' else 'the fullest'}", c.named(), right, more)
 
 
 def raised(book, runs):
@@ -146,12 +150,12 @@ def raised(book, runs):
             rates.append(c.ops())
             if cpu == 0.2:
                 a = c
-    book.add(a, "quotas of 0.2 cores raised by half", "cpu; rate x 1.5", f"{a.named()}; rate x {rates[1] / rates[0]:.2f}",
+    book.add(a, "quotas of 0.2 cores raised by half", "cpu; rate x 1.5 or more", f"{a.named()}; rate x {rates[1] / rates[0]:.2f}",
              a.limit["resource"] == "cpu" and rates[1] / rates[0] > 1.3)
 
 
 def twins(book, runs):
-    """As busy as what binds, and not bound by it: the load is offered at 93 % of what was reached, and met."""
+    """As busy as what binds, and not bound by it: the load is offered at 90 % of what was reached, and met."""
     for name, flags, op, size, seconds, resource in (
             ("links", ("--link", "100mbit"), "put", "4MiB", 40, "network in"),
             ("drives", ("--drive-limit", "10MB/s"), "put", "4MiB", 40, "drive"),
@@ -162,8 +166,10 @@ def twins(book, runs):
         share = max((r["share"] or 0.0 for r in free.window["resources"] if r["resource"] == resource), default=0.0)
         # What the table says of a resource is a fact; what bounds the rate is said by the verdict.
         blamed = free.limit["verdict"] != "none" and free.limit["text"] in free.summary["verdict"]
+        offered = 0.9 * bound.ops()
         book.add(free, f"{name}, load of 90 % offered and met", f"{resource} busy, does not bind", f"{'blamed' if blamed else 'not blamed'} in the verdict",
-                 not blamed, f"{resource} at {percent(share)}; {free.ops():.1f} of {0.9 * bound.ops():.1f} op/s")
+                 not blamed and share > 0.75 and free.ops() > 0.95 * offered and bound.limit["resource"] == resource,
+                 f"{resource} at {percent(share)}; {free.ops():.1f} of {offered:.1f} op/s")
 
 
 def broken(book, runs):
@@ -179,10 +185,10 @@ def broken(book, runs):
         for cluster in (True, False):
             c = Case(box, runs, "put", "4MiB", 40, cluster=cluster)
             book.add(c, f"one link of four at 15 %{'' if cluster else ', without cluster.toml'}", "link of node 3", c.named(),
-                     c.only("network in", "eth0 of 10.213.0.3"), c.finding("F77"))
+                     c.only("network in", "eth0 of 10.213.0.3") and ("slower" in c.finding("F77")) == cluster, c.finding("F77"))
         box.fault("link:3=good")
         c = Case(box, runs, "get", "64KiB", 40, objects=64, during=lambda: box.fault("node:4=down"))
-        outage = next((x["text"] for x in c.summary["claims"] if "10.213.0.4" in x["text"]), "")
+        outage = next((x["text"] for x in c.summary["claims"] if x["claim"] == "outage" and "10.213.0.4" in x["text"]), "")
         book.add(c, "one server of four goes down in the middle", "node 4", outage or c.named(), "10.213.0.4" in outage, c.finding("F71"))
 
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Rust's compiler for fuzzing, as cargo calls it for crates of this workspace (RUSTC_WORKSPACE_WRAPPER): they report what they cover, check
-# their arithmetic, and are optimised a little. What they depend on is taken as `cargo test` built it. A build script runs here and is left alone.
+# their arithmetic, and are optimised a little. What they depend on is not. A build script runs here and is left alone. (Cargo knows this file by its name:
+# after other flags, cargo clean -p each of ours, or another name.)
 set -euo pipefail
 rustc=$1
 shift

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . scripts/env.sh
 EACH=${1:-60}
 NAMES=("${@:2}")
-# Our crates alone are built anew for it; all else is as the tests have it.
+# What they depend on is not instrumented, and is that of the tests where these have it with the same features.
 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/fuzz-rustc.sh cargo build --locked -p plimsoll-fuzz --bins >&2
 if [ ${#NAMES[@]} = 0 ]; then NAMES=($(cd fuzz/fuzz_targets && ls ./*.rs | sed 's/.*\///; s/\.rs$//')); fi
 
@@ -17,7 +17,7 @@ one() {
   mkdir -p "fuzz/corpus/$name" "$work"
   rm -f "$work.ok"
   [ -d "fuzz/seeds/$name" ] && seeds=("fuzz/seeds/$name")
-  "target/debug/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
+  "${CARGO_TARGET_DIR:-target}/debug/$name" -max_total_time="$EACH" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
     -artifact_prefix="$work/" -print_final_stats=1 "fuzz/corpus/$name" "${seeds[@]}" >"$work.log" 2>&1 && touch "$work.ok"
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Bottleneck;
 use plimsoll_model::plan::TargetSpec;
-use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
-use plimsoll_model::{Outcome, Sample, SeriesCounts};
+use plimsoll_model::summary::{LimitSummary, RunSummary};
+use plimsoll_model::{Sample, SeriesCounts};
 use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
 use plimsoll_stats::validity::limiter_sets_the_rate;
 use plimsoll_store::{HostSamples, RunAgent, RunData, Totals};
@@ -14,10 +14,6 @@ use super::agents;
 
 /// What was observed, by the name of the machine or agent; without one where the run has one only.
 type ByMachine = BTreeMap<Option<String>, Vec<Observed>>;
-
-/// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.
-/// Guess: as much as an arrival process and the edges of a short window leave open.
-const MET: f64 = 0.98;
 
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
 pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
@@ -54,7 +50,7 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         let what = "refused attempts of the whole run".to_owned();
         observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![share] });
     }
-    let met = offered_was_met(summary);
+    let met = summary.offered_was_met();
     let found = attribute(&observed);
     let suspects = ranked(found.suspects, met, refusals.set_the_rate());
     let clear = found.cleared.iter().map(|c| Bottleneck {
@@ -146,15 +142,6 @@ fn proved(summary: &RunSummary) -> Option<Bottleneck> {
     })
 }
 
-/// Whether every line is of an open loop, and came as it was offered.
-fn offered_was_met(summary: &RunSummary) -> bool {
-    let met = |w: &WorkloadSummary| {
-        let ok = w.count(Outcome::is_ok) as f64;
-        w.offered_per_s.is_some_and(|offered| ok >= MET * offered * w.window_s)
-    };
-    !summary.workloads.is_empty() && summary.workloads.iter().all(met)
-}
-
 /// What one machine's samples say of it, and of the disks under test.
 fn of_host(
     agent: &RunAgent,
@@ -225,7 +212,8 @@ fn worst_of_each(all: ByMachine) -> Vec<Observed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::summary::BucketSummary;
+    use plimsoll_model::Outcome;
+    use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
 
     fn open(ok: u64, offered: Option<f64>) -> RunSummary {
         let line = WorkloadSummary {
@@ -240,9 +228,9 @@ mod tests {
 
     #[test]
     fn a_rate_that_was_offered_and_came_is_limited_by_nothing() {
-        assert!(offered_was_met(&open(500, Some(50.0))) && offered_was_met(&open(495, Some(50.0))));
-        assert!(!offered_was_met(&open(480, Some(50.0))) && !offered_was_met(&open(500, None)));
-        assert!(!offered_was_met(&RunSummary::default()));
+        assert!(open(500, Some(50.0)).offered_was_met() && open(495, Some(50.0)).offered_was_met());
+        assert!(!open(480, Some(50.0)).offered_was_met() && !open(500, None).offered_was_met());
+        assert!(!RunSummary::default().offered_was_met());
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub fn judge(
     let size_models = cells::models(data, &lines, &summary);
     cells::drop_what_a_cap_explains(&mut summary.findings, &summary.workloads, &size_models);
     servers::drop_what_a_ceiling_explains(&mut summary);
+    servers::drop_the_next_step_of_a_met_rate(&mut summary);
     // A promise that cannot be read was refused before the run began.
     search::mark_void(&mut saturations, &summary.findings, &data.plan);
     let promised = search::of_the_best(&summary, &lines, &saturations);

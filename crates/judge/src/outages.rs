@@ -241,7 +241,7 @@ pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched
         let open = mine.iter().any(|o| o.span.to_s.is_none());
         let spoils = (share > MOST_OF_THE_LOAD || open) && !searched && measured;
         let level = if spoils { Level::Invalid } else { Level::Qualified };
-        let text = consequence(whose(&mine, &at(data, stage)).as_deref(), share, open, spoils);
+        let text = consequence(&mine, &at(data, stage), load_s, spoils);
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
         let labels: Vec<Option<String>> = if several && measured {
             lines.iter().filter(of_stage).map(|l| Some(l.label())).collect()
@@ -269,37 +269,43 @@ fn length_s(outages: &[&Outage]) -> f64 {
     outages.iter().fold((0.0, 0.0), add).0
 }
 
-/// Of which endpoints these are, where others went on beside them.
-fn whose(outages: &[&Outage], all: &str) -> Option<String> {
-    let mut names: Vec<&str> = outages.iter().map(|o| o.span.at.as_str()).collect();
+/// What outages mean for the figures: what happened is said by their claims, once. `all`: what all of the load is called, beside which single endpoints
+/// may have had outages of their own.
+fn consequence(outages: &[&Outage], all: &str, load_s: f64, spoils: bool) -> String {
+    let (whole, parts): (Vec<&Outage>, Vec<&Outage>) =
+        outages.iter().copied().partition(|o| o.span.at == all);
+    let mut names: Vec<&str> = parts.iter().map(|o| o.span.at.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    match names[..] {
-        _ if names.contains(&all) => None,
-        [one] => Some(one.to_owned()),
-        _ => Some(format!("{} endpoints", names.len())),
-    }
+    let whose = match names[..] {
+        [one] => format!(" of {one}"),
+        _ => format!(" of {} endpoints", names.len()),
+    };
+    let mut out = [(&whole, ""), (&parts, whose.as_str())]
+        .into_iter()
+        .filter(|(outages, _)| !outages.is_empty())
+        .map(|(outages, whose)| taken(outages, whose, load_s))
+        .collect::<Vec<_>>()
+        .join("; ");
+    out += if spoils { ": the mean is not a rate of this storage." } else { ": the rates include them." };
+    out + " Find out what happened, and measure again."
 }
 
-/// What outages mean for the figures: what happened is said by their claims, once.
-fn consequence(whose: Option<&str>, share: f64, open: bool, spoils: bool) -> String {
-    let of = whose.map_or(String::new(), |w| format!(" of {w}"));
-    let mut out = match (open, share) {
-        (true, s) if s > 0.999 => match whose {
-            None => "All of the load was an outage".to_owned(),
-            Some(w) => format!("An outage of {w} took all of the load's time"),
-        },
+/// The part of the load's time that these took.
+fn taken(outages: &[&Outage], whose: &str, load_s: f64) -> String {
+    let share = length_s(outages) / load_s.max(f64::MIN_POSITIVE);
+    match (outages.iter().any(|o| o.span.to_s.is_none()), share) {
+        (true, s) if s > 0.999 && whose.is_empty() => "All of the load was an outage".to_owned(),
+        (true, s) if s > 0.999 => format!("An outage{whose} took all of the load's time"),
         (true, s) => {
-            format!("The load ended during an outage{of} ({:.1} % of its time was outage)", 100.0 * s)
+            format!("The load ended during an outage{whose} ({:.1} % of its time was outage)", 100.0 * s)
         }
         (false, s) => format!(
-            "Outages{of} took {:.1} % of the load's time (at most {:.0} % is acceptable)",
+            "Outages{whose} took {:.1} % of the load's time (at most {:.0} % is acceptable)",
             100.0 * s,
             100.0 * MOST_OF_THE_LOAD
         ),
-    };
-    out += if spoils { ": its mean is not a rate of this storage." } else { ": the rates include them." };
-    out + " Find out what happened, and measure again."
+    }
 }
 
 /// `12.3 s to 19.3 s`.
@@ -411,6 +417,30 @@ mod tests {
         assert_eq!(length_s(&[&all[0], &of("b", 50.0, None)]), 20.0);
         assert_eq!(when(&all[0]), "10.0 s to 20.0 s");
         assert_eq!(when(&of("b", 50.0, None)), "50.0 s to the end of the load");
+    }
+
+    #[test]
+    fn an_outage_is_told_of_whom_it_is() {
+        use plimsoll_model::claim::OutageSpan;
+        let of = |at: &str, from_s: f64, to_s: Option<f64>| {
+            let span = OutageSpan { stage: 0, load_s: 0.0, at: at.into(), from_s, to_s, seen_until_s: 200.0 };
+            Outage::new(span, OutageKind::Silent, 0.0, 0).unwrap()
+        };
+        let said = |outages: &[Outage]| {
+            consequence(&outages.iter().collect::<Vec<_>>(), "all 2 endpoints", 200.0, true)
+        };
+        let whole = said(&[of("all 2 endpoints", 0.0, None)]);
+        assert!(whole.starts_with("All of the load was an outage: the mean is not a rate"), "{whole}");
+        let one = said(&[of("a", 0.0, None)]);
+        assert!(one.starts_with("An outage of a took all of the load's time: the mean"), "{one}");
+        let both = said(&[of("a", 5.0, Some(25.0)), of("all 2 endpoints", 30.0, Some(32.0))]);
+        assert!(
+            both.starts_with("Outages took 1.0 % of the load's time")
+                && both.contains("; Outages of a took 10.0 % of"),
+            "{both}"
+        );
+        let two = said(&[of("a", 5.0, Some(25.0)), of("b", 100.0, None)]);
+        assert!(two.starts_with("The load ended during an outage of 2 endpoints (60.0 %"), "{two}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const LEAST_REST: Duration = Duration::from_secs(1);
 /// below 2 % in all.)
 const REST_PER_LOOK: u32 = 65;
 /// Of one rest, unless looks need more each time; what one of them took beyond that (the first one of a long run) is rested for after those that
-/// follow, so that its page is not silent meanwhile.
+/// follow, so that its page is not silent meanwhile. After so long a new page, and the end of the run, end a longer rest, too.
 const MOST_REST: Duration = Duration::from_secs(10);
 /// Who has no page for so long is not followed any more.
 const UNWATCHED: Duration = Duration::from_secs(60);
@@ -153,7 +153,17 @@ impl RunFollower {
             }
             let next = rests.after(cpu_time().saturating_sub(cpu));
             let rested = Instant::now();
-            rest(woken, next);
+            let pages = self.feed.watchers();
+            while let Some(left) = next.checked_sub(rested.elapsed()).filter(|left| !left.is_zero()) {
+                let is_woken = rest(woken, left.min(MOST_REST));
+                let now = self.feed.watchers();
+                if now > 0 {
+                    watched = Instant::now();
+                }
+                if is_woken || now > pages || !dir.is_running() {
+                    break;
+                }
+            }
             rests.rested(rested.elapsed());
         }
     }
@@ -182,13 +192,18 @@ impl LookRests {
     }
 }
 
-fn rest(woken: &Receiver<()>, time: Duration) {
+/// Whether it was woken.
+fn rest(woken: &Receiver<()>, time: Duration) -> bool {
     match woken.recv_timeout(time) {
-        // However often it was woken, it looks once.
-        Ok(()) => while woken.try_recv().is_ok() {},
+        Ok(()) => {
+            // However often it was woken, it looks once.
+            while woken.try_recv().is_ok() {}
+            return true;
+        }
         Err(RecvTimeoutError::Timeout) => {}
         Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
     }
+    false
 }
 
 /// Of this thread.

@@ -112,13 +112,20 @@ const SHARP_S: f64 = 2.0;
 /// Share of attempts from which on a limiter is at work (guess; a few of many thousand are a server's hiccup).
 pub const REFUSED: f64 = 0.01;
 
-/// Ops of each slot in a burst, from which on more than the slots themselves made it. (A choice: a closed loop on a storage that serves all of its ops alike
-/// keeps in step, and ends all that is in flight at once, time after time.)
-const OF_EACH_SLOT: f64 = 3.0;
+/// A closed loop on a storage that serves all of its ops alike keeps in step, and ends all that is in flight at once, time after time. Slices of time see one such
+/// end or a few of them as a burst, of so many times what is in flight.
+const MOST_IN_STEP: f64 = 4.0;
+/// How far a burst may be from that: an op that fell on the other side of an edge, or this part.
+const OFF_STEP: f64 = 0.08;
 
-/// Bursts of so many ops are no more than a closed loop in step makes, and nothing was refused.
+/// Bursts of so many ops are no more than a closed loop in step makes, and nothing was refused. (A quota that delays, of just so many ops, looks the same.)
 fn in_step(c: &ThrottleContext, burst: f64) -> bool {
-    refused_share(c).unwrap_or(0.0) <= 0.0 && c.concurrency.is_some_and(|slots| burst < OF_EACH_SLOT * slots)
+    let is_of = |slots: f64| {
+        let times = (burst / slots).round();
+        let off = (burst - times * slots).abs();
+        (1.0..=MOST_IN_STEP).contains(&times) && off <= f64::max(1.0, OFF_STEP * times * slots)
+    };
+    refused_share(c).unwrap_or(0.0) <= 0.0 && c.concurrency.is_some_and(is_of)
 }
 
 /// Judges a series (units per second per slice of `dt` seconds) with its bucket fit.
@@ -325,17 +332,23 @@ mod tests {
             attempts_per_s: vec![10.0],
             ..ThrottleContext::default()
         };
-        assert!(in_step(&of(Some(4.0), 0.0), 11.0));
-        assert!(!in_step(&of(Some(3.0), 0.0), 11.0), "each slot had more than its share of it");
+        for burst in [4.0, 11.0, 12.0, 16.0] {
+            assert!(in_step(&of(Some(4.0), 0.0), burst), "{burst}");
+        }
+        assert!(
+            !in_step(&of(Some(4.0), 0.0), 20.0),
+            "slices of time as long as five of them are too coarse to tell"
+        );
+        assert!(!in_step(&of(Some(64.0), 0.0), 150.0), "what is in flight does not make such bursts");
         assert!(!in_step(&of(None, 0.0), 11.0), "an open loop is in no step");
         assert!(!in_step(&of(Some(4.0), 1.0), 11.0), "something was refused");
-        // A second of ten with 12 ops in each of its first three tenths, at four and at forty in flight.
+        // 36 ops in three tenths of each second, at 15 and at 18 in flight.
         let x: Vec<f64> = (0..600).map(|i| if i % 10 < 3 { 120.0 } else { 0.0 }).collect();
         let is_quota = |slots: f64| {
             let c = ThrottleContext { concurrency: Some(slots), ..ThrottleContext::default() };
             matches!(verdict(&x, 0.1, &c).verdict, ThrottleVerdict::FixedWindow { .. })
         };
-        assert!(is_quota(4.0) && !is_quota(40.0));
+        assert!(is_quota(15.0) && !is_quota(18.0));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level, RunSummary};
 use plimsoll_stats::claims::SERVERS_LIMIT;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
-use plimsoll_stats::math::median;
 use plimsoll_store::{ObservedSource, RunData};
 
 use super::SeenWindow;
@@ -126,12 +125,8 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
             (f.measured, f.threshold) = (Some(share), Some(FROM_CACHE));
             out.push(f);
         }
-        let slower: Vec<Finding> = w.resources.iter().filter_map(|r| slower(r, &w.resources)).collect();
-        // That it is fuller than the others is the least of it.
-        let is_said =
-            |f: &Finding| w.resources.iter().any(|r| slower_is_said(r) && f.text.starts_with(&name_of(r)));
-        out.extend(hot_spots(&w.resources).into_iter().filter(|f| !is_said(f)));
-        out.extend(slower);
+        out.extend(hot_spots(&w.resources));
+        out.extend(slower_parts(&w.resources));
     }
     out
 }
@@ -143,40 +138,47 @@ fn name_of(r: &ResourceUse) -> String {
     }
 }
 
-fn slower_is_said(r: &ResourceUse) -> bool {
-    r.slower_than_peers || r.said.is_some()
+fn is_slower(r: &ResourceUse) -> bool {
+    r.peers_request_s.is_some() || r.said.is_some()
 }
 
-/// One that gives less than is said of it, or than the others of its kind.
-fn slower(r: &ResourceUse, all: &[ResourceUse]) -> Option<Finding> {
-    if !slower_is_said(r) {
-        return None;
+/// Those that give less than is said of them, or than others with the same work: the slowest of them by name.
+fn slower_parts(all: &[ResourceUse]) -> Vec<Finding> {
+    const MOST: usize = 4;
+    let mut slower: Vec<&ResourceUse> = all.iter().filter(|r| is_slower(r)).collect();
+    slower.sort_by(|a, b| b.request_s.unwrap_or(0.0).total_cmp(&a.request_s.unwrap_or(0.0)));
+    let more = slower.len().saturating_sub(MOST);
+    let mut out: Vec<Finding> = slower.into_iter().take(MOST).map(slower_part).collect();
+    if let Some(last) = out.last_mut().filter(|_| more > 0) {
+        last.text += &format!(" So are {more} more.");
     }
+    out
+}
+
+fn slower_part(r: &ResourceUse) -> Finding {
     let (name, share) = (name_of(r), 100.0 * r.share.unwrap_or(0.0));
     let in_words = |per_s: f64| ceiling_words(&r.resource, "B/s", per_s).unwrap_or_default();
-    let said = r.said.map(|s| format!("cluster.toml says {}", in_words(s)));
-    let text = if r.slower_than_peers {
-        let others = all.iter().filter(|o| o.resource == r.resource && !std::ptr::eq(*o, r));
-        let times: Vec<f64> = others.filter_map(|o| o.request_s).collect();
-        let ms = |s: f64| format!("{} ms", significant(1e3 * s, 3));
-        format!(
-            "{name} is slower than its peers: busy {share:.0} % of the time, a request took {}, and at half of the other {} {} or less{}.",
-            ms(r.request_s.unwrap_or(0.0)),
-            times.len(),
-            ms(median(&times)),
-            said.map_or(String::new(), |s| format!(" ({s})"))
-        )
-    } else {
-        format!(
-            "{name} is slower than was thought: it tells a speed of {} and was at {share:.0} % of that ({}); {}.",
+    let text = match r.peers_request_s {
+        Some(peers_s) => {
+            let ms = |s: f64| format!("{} ms", significant(1e3 * s, 3));
+            format!(
+                "{name} is slower than its peers: busy {share:.0} % of the time, a request took {}, and at half of the others with the same work {} \
+                 or less{}.",
+                ms(r.request_s.unwrap_or(0.0)),
+                ms(peers_s),
+                r.said.map_or(String::new(), |s| format!("; by cluster.toml it would give {}", in_words(s)))
+            )
+        }
+        None => format!(
+            "{name} is slower than was thought: it tells a speed of {} and was at {share:.0} % of that ({}); by cluster.toml it has {}.",
             in_words(r.ceiling.unwrap_or(0.0)),
             r.resource,
-            said.unwrap_or_default()
-        )
+            in_words(r.said.unwrap_or(0.0))
+        ),
     };
     let mut f = Finding::new("F77", "slower_part", Level::Info, text);
     f.measured = r.share;
-    Some(f)
+    f
 }
 
 /// From this size of objects on, and over such a time, what drives take is judged and not only shown: of smaller ones metadata, and of shorter
@@ -252,11 +254,32 @@ pub fn of_limits(servers: &ServersSummary) -> Vec<Finding> {
             (true, [first, ..]) => format!("Stage {} and {} more: ", first + 1, stages.len() - 1),
             (true, []) => String::new(),
         };
-        let mut f = Finding::new("F95", SERVERS_LIMIT, Level::Info, format!("{of}{}", limit.text));
+        let mut f = Finding::new("F95", SERVERS_LIMIT, Level::Info, in_all(&of, limit));
         f.measured = Some(limit.share);
         f
     };
     seen.into_iter().take(MOST).map(finding).collect()
+}
+
+fn in_all(of: &str, limit: &ServersLimit) -> String {
+    let next = if limit.next.is_empty() { String::new() } else { format!(" {}", limit.next) };
+    format!("{of}{}{next}", limit.text)
+}
+
+/// Of a rate that was offered and met there is nothing to be looked for.
+pub fn drop_the_next_step_of_a_met_rate(s: &mut RunSummary) {
+    if !s.offered_was_met() {
+        return;
+    }
+    for limit in s.servers.iter_mut().flat_map(|x| &mut x.windows).filter_map(|w| w.limit.as_mut()) {
+        let next = std::mem::take(&mut limit.next);
+        let of_limit =
+            |f: &&mut Finding| f.name == SERVERS_LIMIT && !next.is_empty() && f.text.ends_with(&next);
+        for f in s.findings.iter_mut().filter(of_limit) {
+            f.text.truncate(f.text.len() - next.len());
+            f.text += "The rate that was offered was met.";
+        }
+    }
 }
 
 /// Where all servers had one kind of resource at its ceiling in each window, more in flight would find it there: that is no next step.
@@ -306,7 +329,8 @@ fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
         let (Some(first), true) = (of_kind.first(), of_kind.len() >= 3) else { continue };
         let share = |r: &ResourceUse| r.share.unwrap_or(0.0);
         let median = share(of_kind[of_kind.len() / 2]);
-        if share(first) < HOT_SHARE || share(first) < HOT_SPOT * median {
+        // Why it is fuller than the others is said by its own finding.
+        if is_slower(first) || share(first) < HOT_SHARE || share(first) < HOT_SPOT * median {
             continue;
         }
         let text = format!(

@@ -41,7 +41,7 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
             out.verdict = "none".into();
             describe(&mut out, &of_kind(&most.used.resource));
             out.of = of_kind(&most.used.resource).len() as u64;
-            out.text = match shared {
+            (out.text, out.next) = match shared {
                 Some(s) => none_but_shared(most, s),
                 None => none(most, not_observed),
             };
@@ -67,12 +67,17 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
     Some(out)
 }
 
-/// Of these together.
+/// Of these together; where some are told by their time and some by bytes, of the fullest.
 fn describe(out: &mut ServersLimit, of: &[&SeenResource]) {
-    let n = of.len().max(1) as f64;
+    let fullest =
+        of.iter().max_by(|a, b| a.used.share.unwrap_or(0.0).total_cmp(&b.used.share.unwrap_or(0.0)));
+    let Some(fullest) = fullest else { return };
+    let is_alike = of.iter().all(|s| s.used.unit == fullest.used.unit);
+    let of = if is_alike { of } else { std::slice::from_ref(fullest) };
+    let n = of.len() as f64;
     out.share = of.iter().filter_map(|s| s.used.share).sum::<f64>() / n;
     out.ceiling = of.iter().filter_map(|s| s.used.ceiling).sum::<f64>() / n;
-    out.unit = of.first().map_or_else(String::new, |s| s.used.unit.clone());
+    out.unit = fullest.used.unit.clone();
 }
 
 /// `95 % of 25Gbit/s`.
@@ -128,7 +133,7 @@ fn alone(
     text
 }
 
-fn none(most: &SeenResource, not_observed: &[String]) -> String {
+fn none(most: &SeenResource, not_observed: &[String]) -> (String, String) {
     let what = format!("{} {} ({})", kind_words(&most.used.resource), most.name(), percent_of(most));
     let busy = most.used.verdict.starts_with("busy");
     let but = if busy { ", and nothing waited for it" } else { "" };
@@ -140,21 +145,23 @@ fn none(most: &SeenResource, not_observed: &[String]) -> String {
             some_of(some)
         ),
     };
-    format!(
-        "None of the servers' resources that were observed was at its ceiling; the fullest was {what}{but}. {look}"
-    )
+    let text = format!(
+        "None of the servers' resources that were observed was at its ceiling; the fullest was {what}{but}."
+    );
+    (text, look)
 }
 
 /// Processors that the client uses, too, are no limit of the servers' own; full ones are told all the same, and come first.
-fn none_but_shared(most: &SeenResource, shared: &SeenResource) -> String {
-    format!(
+fn none_but_shared(most: &SeenResource, shared: &SeenResource) -> (String, String) {
+    let text = format!(
         "The processors that the servers share with the client were at their ceiling ({}), none of the servers' other resources that \
-         were observed was; the fullest of these was {} {} ({}). Next: a machine of its own for the client.",
+         were observed was; the fullest of these was {} {} ({}).",
         percent_of(shared),
         kind_words(&most.used.resource),
         most.name(),
         percent_of(most)
-    )
+    );
+    (text, "Next: a machine of its own for the client.".into())
 }
 
 /// The first few.

@@ -22,7 +22,7 @@ use plimsoll_model::{Cluster, Finding, OpKind};
 use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
-pub use findings::drop_what_a_ceiling_explains;
+pub use findings::{drop_the_next_step_of_a_met_rate, drop_what_a_ceiling_explains};
 use resources::SeenResource;
 pub use rest::background_work;
 

@@ -47,22 +47,45 @@ const NO_CEILING: f64 = 1.5;
 
 /// How far above the speed that an interface tells its rate may be for it to be believed: bursts of a shaper, and readings that are off in time.
 const OF_ITS_SPEED: f64 = 1.05;
-/// How many times as long as at half of the other drives a request takes at one that is slower than they are, and how far from theirs its mean
-/// length may be: else it has other work. Guesses; queues of drives that are alike were within a third of each other in a cluster in a box.
+/// Part of the time in which it may be above that all the same.
+const ABOVE_ITS_SPEED: f64 = 0.05;
+/// How many times as long as at half of its peers a request takes at a drive that is slower than they are. A guess; queues of drives that are alike were
+/// within a third of each other in a cluster in a box.
 const SLOWER: f64 = 2.0;
+/// Peers do the same work: bytes a second and bytes of a request that are no further apart. A drive that does more has a reason to be fuller, and one that
+/// hardly does anything tells nothing of what is usual.
+const SAME_WORK: f64 = 2.0;
 /// Fewer drives to compare with tell nothing of what is usual.
 const LEAST_PEERS: usize = 2;
+/// Drives that are compared with their peers, those whose requests take longest: each is held against all others.
+const MOST_COMPARED: usize = 64;
 
 /// Who says what a ceiling is, where it is not the exporter.
 const OF_CLUSTER: &str = "cluster.toml";
+
+/// What a drive did in a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct DriveWork {
+    /// Mean time of a request, its queue included.
+    request_s: f64,
+    request_bytes: f64,
+    bytes_per_s: f64,
+}
+
+impl DriveWork {
+    fn is_as(&self, other: &Self) -> bool {
+        let near = |a: f64, b: f64| a <= SAME_WORK * b && b <= SAME_WORK * a;
+        near(self.bytes_per_s, other.bytes_per_s) && near(self.request_bytes, other.request_bytes)
+    }
+}
 
 /// A resource in a window, with its share at each step: (seconds, share).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeenResource {
     pub used: ResourceUse,
     pub steps: Vec<(f64, f64)>,
-    /// A drive's mean bytes of a request.
-    request_bytes: Option<f64>,
+    /// What a drive did, where it tells.
+    work: Option<DriveWork>,
     /// A drive that is held against bytes, by the time with a request in flight.
     by_time: Option<Box<SeenResource>>,
 }
@@ -122,28 +145,33 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
 }
 
 /// Drives that give less than `cluster.toml` says, and are full all the same. That a drive is busy all the time proves little of an SSD; it does where
-/// requests wait, and take much longer than those of the same length at the other drives.
+/// requests wait, and take much longer than at drives with the same work.
 fn full_by_their_time(all: &mut [SeenResource]) {
-    let requests: Vec<Option<(f64, f64)>> =
-        all.iter().map(|s| s.used.request_s.zip(s.request_bytes)).collect();
-    let is_slower = |i: usize| {
-        let Some((own_s, own_bytes)) = requests[i] else { return false };
-        let others = || requests.iter().enumerate().filter(|(k, _)| *k != i).filter_map(|(_, r)| *r);
-        let (times, lengths): (Vec<f64>, Vec<f64>) = others().unzip();
-        times.len() >= LEAST_PEERS
-            && own_s >= SLOWER * median(&times)
-            && own_bytes <= SLOWER * median(&lengths)
+    let works: Vec<(usize, DriveWork)> =
+        all.iter().enumerate().filter_map(|(i, s)| Some((i, s.work?))).collect();
+    // What is at its ceiling by bytes gives what it can: slower than that it is not.
+    let is_full = |s: &SeenResource| match &s.by_time {
+        Some(by_time) => !s.at_ceiling() && s.used.share.is_some() && by_time.at_ceiling(),
+        None => s.at_ceiling(),
     };
-    let slower: Vec<bool> = (0..all.len()).map(is_slower).collect();
-    for (s, slower) in all.iter_mut().zip(slower) {
-        s.used.slower_than_peers = slower && s.by_time.as_deref().unwrap_or(s).at_ceiling();
-        if !s.used.slower_than_peers || s.at_ceiling() {
+    let mut full: Vec<(usize, DriveWork)> =
+        works.iter().copied().filter(|(i, _)| is_full(&all[*i])).collect();
+    full.sort_by(|a, b| b.1.request_s.total_cmp(&a.1.request_s));
+    full.truncate(MOST_COMPARED);
+    for (at, work) in full {
+        let peers = works.iter().filter(|(i, other)| *i != at && work.is_as(other));
+        let times: Vec<f64> = peers.map(|(_, w)| w.request_s).collect();
+        let usual_s = median(&times);
+        if times.len() < LEAST_PEERS || work.request_s < SLOWER * usual_s {
             continue;
         }
-        let Some(mut by_time) = s.by_time.take() else { continue };
-        by_time.used.said = s.used.ceiling;
-        by_time.used.slower_than_peers = true;
-        *s = *by_time;
+        let s = &mut all[at];
+        let said = s.used.ceiling;
+        if let Some(by_time) = s.by_time.take() {
+            *s = *by_time;
+            s.used.said = said;
+        }
+        s.used.peers_request_s = Some(usual_s);
     }
 }
 
@@ -211,8 +239,12 @@ impl Measured {
         let seconds: f64 = self.steps.iter().map(|(s, ..)| s).sum();
         let bytes: f64 = self.steps.iter().map(|(s, r, _)| s * r).sum();
         let threshold = Candidate::ServerNic.threshold();
-        let above: f64 = self.steps.iter().filter(|(_, r, _)| *r >= threshold * told).map(|(s, ..)| s).sum();
-        (above >= HALF * seconds && bytes <= OF_ITS_SPEED * told * seconds && seconds > 0.0).then_some(told)
+        let above =
+            |most: f64| self.steps.iter().filter(|(_, r, _)| *r >= most * told).map(|(s, ..)| s).sum::<f64>();
+        let is_at_it = above(threshold) >= HALF * seconds
+            && above(OF_ITS_SPEED) <= ABOVE_ITS_SPEED * seconds
+            && bytes <= OF_ITS_SPEED * told * seconds;
+        (is_at_it && seconds > 0.0).then_some(told)
     }
 }
 
@@ -277,6 +309,9 @@ impl<'a> AllMeasured<'a> {
                     (queue_s, reads + writes, (read + written) * seconds)
                 });
             let most = known.and_then(|(read, write)| read.zip(write));
+            if most.is_some() && bytes.is_none() {
+                continue;
+            }
             let unit = if most.is_some() { "B/s" } else { "busy" };
             let m = self.of(DRIVE, device, unit);
             if let Some((queue_s, number, bytes)) = requests {
@@ -355,6 +390,12 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
     let share = share.filter(|_| !beyond);
     let steps: Vec<(f64, f64)> =
         m.steps.iter().filter(|_| !beyond).filter_map(|x| Some((x.0, share_of(x)?))).collect();
+    let (queue_s, number, bytes) = m.requests;
+    let work = (number > 0.0).then(|| DriveWork {
+        request_s: queue_s / number,
+        request_bytes: bytes / number,
+        bytes_per_s: bytes / seconds.max(f64::MIN_POSITIVE),
+    });
     let used = ResourceUse {
         resource: resource.into(),
         host: host.into(),
@@ -364,17 +405,16 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
         unit: m.unit.into(),
         ceiling_of: ceiling_of.into(),
         share,
-        request_s: (m.requests.1 > 0.0).then(|| m.requests.0 / m.requests.1),
+        request_s: work.map(|w| w.request_s),
         said: told.and(m.ceiling),
         ..ResourceUse::default()
     };
-    let request_bytes = (m.requests.1 > 0.0).then(|| m.requests.2 / m.requests.1);
     let by_time = m.by_time.as_deref().map(|t| {
         let mut s = seen(host, resource, device, t);
-        (s.used.request_s, s.request_bytes) = (used.request_s, request_bytes);
+        (s.used.request_s, s.work) = (used.request_s, work);
         Box::new(s)
     });
-    let mut seen = SeenResource { used, steps, request_bytes, by_time };
+    let mut seen = SeenResource { used, steps, work, by_time };
     let threshold = seen.candidate().threshold();
     let above: f64 = seen.steps.iter().filter(|(_, v)| *v >= threshold).map(|(s, _)| s).sum();
     let waited: f64 = m.waited.iter().filter(|(_, w)| *w).map(|(s, _)| s).sum();

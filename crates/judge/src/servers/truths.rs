@@ -1,6 +1,7 @@
 //! Simulated clusters with line rates, quotas and drives of `cluster.toml`: what binds is known, and so is what redundancy makes of each byte.
 
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
+use plimsoll_model::summary::WorkloadSummary;
 use plimsoll_model::summary::servers::{ServersLimit, ServersSummary, ServersWindow, TrafficUse};
 use plimsoll_model::{Cluster, Finding, Level, RunSummary, Scrape};
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
@@ -143,7 +144,7 @@ fn the_network_binds_puts_where_they_come_in_and_gets_where_they_go_out() {
     // Nobody knows of the shaper: as full as that nothing is.
     let blind = limit_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), None, &["host s4"]).unwrap();
     assert_eq!(blind.verdict, "none");
-    assert!(blind.text.contains("None of") && blind.text.contains("host s4"), "{}", blind.text);
+    assert!(blind.text.contains("None of") && blind.next.contains("host s4"), "{blind:?}");
 }
 
 #[test]
@@ -280,10 +281,16 @@ fn a_drive_that_is_slower_than_its_peers_is_named_whatever_the_file_says_that_it
         assert_eq!(said.len(), 1, "{said:?}");
         assert_eq!(said[0].0, "slower_part");
         assert!(
-            said[0].1.contains("a request took 1,000 ms, and at half of the other 3 20.0 ms or less"),
+            said[0].1.contains(
+                "a request took 1,000 ms, and at half of the others with the same work 20.0 ms or less"
+            ),
             "{said:?}"
         );
-        assert_eq!(said[0].1.contains("cluster.toml says 40.0 MB/s"), cluster.is_some(), "{said:?}");
+        assert_eq!(
+            said[0].1.contains("by cluster.toml it would give 40.0 MB/s"),
+            cluster.is_some(),
+            "{said:?}"
+        );
     }
     let quiet = |of: [(f64, f64, f64, f64); 4]| {
         let all = drives(of);
@@ -296,6 +303,16 @@ fn a_drive_that_is_slower_than_its_peers_is_named_whatever_the_file_says_that_it
     assert_eq!(quiet([good, (1.0, 1.0, 10.0, 4e5), good, good]), ("none".into(), false));
     // As busy and waited for as all of them, as SSDs are with small requests: none is slower.
     assert_eq!(quiet([(1.0, 10.0, 1000.0, 4e3); 4]), ("none".into(), false));
+    // It does more, and drives that hardly do anything are no peers: neither makes it slower than they are.
+    let (hot, cool) = ((1.0, 10.0, 40.0, 4e5), (0.3, 0.3, 12.0, 4e5));
+    assert!(!quiet([cool, hot, cool, cool]).1);
+    let boot = (0.01, 0.01, 0.5, 8e3);
+    assert_eq!(quiet([boot, (1.0, 10.0, 1000.0, 8e3), boot, boot]), ("none".into(), false));
+    // At its ceiling by bytes it gives what it can.
+    assert_eq!(
+        quiet([(0.9, 5.0, 95.0, 4e5), (1.0, 19.0, 95.0, 4e5), (0.9, 5.0, 95.0, 4e5), (0.9, 5.0, 95.0, 4e5)]),
+        ("one".into(), false)
+    );
     // Its requests are longer, too: it has other work.
     assert_eq!(quiet([good, (1.0, 10.0, 10.0, 2e6), good, good]), ("none".into(), false));
 }
@@ -322,9 +339,17 @@ fn a_link_that_is_at_a_lower_speed_than_the_file_has_is_named() {
     let said = said_of_parts(&slow, Some(&c));
     let one = said.iter().find(|(name, _)| name == "slower_part").unwrap_or_else(|| panic!("{said:?}"));
     assert!(
-        one.1.contains("a speed of 30Mbit/s") && one.1.contains("cluster.toml says 200Mbit/s"),
+        one.1.contains("a speed of 30Mbit/s") && one.1.contains("by cluster.toml it has 200Mbit/s"),
         "{one:?}"
     );
+    // At a speed that it is above for half of the time, though not in the mean, it is not.
+    let mut wild = told(3.75e6, 3.66e6);
+    for (n, scrape) in wild[2].scrapes.iter_mut().enumerate() {
+        let readings = scrape.subjects.iter_mut().flat_map(|s| &mut s.readings);
+        let bytes = |n: usize| (0..n).map(|k| if k % 2 == 0 { 3.45e6 } else { 4.2e6 }).sum::<f64>() * 5.0;
+        readings.filter(|r| r.quantity == Q::NicRxBytes).for_each(|r| r.value = bytes(n));
+    }
+    assert_eq!(limit_of(&wild, Some(&c), &[]).unwrap().verdict, "none");
     // Half of it proves nothing, and twice that it is no speed of this line.
     for third in [1.9e6, 7.5e6] {
         let all = told(3.75e6, third);
@@ -343,7 +368,7 @@ fn two_at_once_and_none() {
     assert!(two.text.contains("Two of") && two.text.contains("cannot be told"), "{}", two.text);
     let none = limit_of(&[servers(&[minio(20e6, 0.0); 4])], Some(&c), &[]).unwrap();
     assert_eq!((none.verdict.as_str(), none.at_ceiling.len()), ("none", 0));
-    assert!(none.text.contains("locks") && none.text.contains("double the concurrency"), "{}", none.text);
+    assert!(none.next.contains("locks") && none.next.contains("double the concurrency"), "{none:?}");
     assert_eq!(limit_of(&[servers(&[minio(50e6, 0.0); 4])], None, &[]), None, "no ceiling is known");
 }
 
@@ -430,6 +455,33 @@ fn more_in_flight_is_no_next_step_where_all_links_are_full() {
     let mut one = [minio(20e6, 0.0); 4];
     one[2].peers_in += 16e6;
     assert_eq!((left(&one), left(&[minio(20e6, 0.0); 4])), (1, 1));
+}
+
+#[test]
+fn of_a_rate_that_was_offered_and_met_there_is_nothing_to_look_for() {
+    let c = cluster();
+    let said = |offered: Option<f64>| {
+        let limit = limit_of(&[servers(&[minio(20e6, 0.0); 4])], Some(&c), &[]);
+        let window = ServersWindow { limit, ..ServersWindow::default() };
+        let observed = ServersSummary { windows: vec![window], ..ServersSummary::default() };
+        let line = WorkloadSummary {
+            outcomes: [("ok".to_owned(), 500)].into(),
+            window_s: 10.0,
+            offered_per_s: offered,
+            ..WorkloadSummary::default()
+        };
+        let findings = findings::of_limits(&observed);
+        let mut s =
+            RunSummary { servers: Some(observed), findings, workloads: vec![line], ..RunSummary::default() };
+        findings::drop_the_next_step_of_a_met_rate(&mut s);
+        s.findings.remove(0).text
+    };
+    assert!(
+        said(None).contains("double the concurrency") && said(Some(80.0)).contains("double the concurrency")
+    );
+    let met = said(Some(50.0));
+    assert!(met.ends_with("). The rate that was offered was met."), "{met}");
+    assert!(!met.contains("concurrency"), "{met}");
 }
 
 #[test]

@@ -135,6 +135,9 @@ pub struct ServersLimit {
     pub unit: String,
     /// For a person.
     pub text: String,
+    /// Where none was at its ceiling: where to look next. Empty of a rate that was offered and met.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub next: String,
 }
 
 impl ServersLimit {
@@ -195,10 +198,10 @@ pub struct ResourceUse {
     /// Mean time of a drive's requests, those that waited included, seconds. Null: not told, or there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_s: Option<f64>,
-    /// A drive at its ceiling at which requests take twice as long as at half of the others, or longer.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub slower_than_peers: bool,
-    /// What `cluster.toml` says that it gives, where it was found to give less: B/s.
+    /// Of a drive at its ceiling at which requests take twice as long as at half of the drives with the same work, or longer: theirs, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peers_request_s: Option<f64>,
+    /// What it gives by `cluster.toml`, where it was found to give less: B/s; of a drive at the mix of reads and writes that it had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<f64>,
     /// Whether something waited for it, where that is known: more than one request at a drive, tasks for a CPU.
@@ -266,7 +269,7 @@ mod tests {
             of: 4,
             ceiling: 25e6,
             unit: "B/s".into(),
-            text: String::new(),
+            ..ServersLimit::default()
         };
         assert_eq!(one.in_short(), "the servers' network in at its ceiling (96 % of 200Mbit/s)");
         let drive = ServersLimit { resource: "drive".into(), unit: "busy".into(), ..one.clone() };

@@ -57,7 +57,20 @@ impl WorkloadSummary {
     }
 }
 
+/// Of an open loop's offered rate, the share from which on it was met: nothing in the system held it back.
+/// Guess: as much as an arrival process and the edges of a short window leave open.
+const MET: f64 = 0.98;
+
 impl RunSummary {
+    /// Whether every line is of an open loop, and came as it was offered.
+    pub fn offered_was_met(&self) -> bool {
+        let met = |w: &WorkloadSummary| {
+            let ok = w.count(Outcome::is_ok) as f64;
+            w.offered_per_s.is_some_and(|offered| ok >= MET * offered * w.window_s)
+        };
+        !self.workloads.is_empty() && self.workloads.iter().all(met)
+    }
+
     /// What makes one line invalid by name, whatever it is of the run.
     pub fn spoiled_by<'a>(&'a self, w: &'a WorkloadSummary) -> impl Iterator<Item = &'a Finding> {
         self.invalid().filter(move |f| f.workload.as_ref().is_some_and(|on| w.is_named(on)))

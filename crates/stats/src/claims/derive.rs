@@ -65,7 +65,7 @@ pub fn derive(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> Vec<Claim> {
         }
         next::kinds(&s.findings, &mut out);
     }
-    next::servers(&s.findings, &a.bottlenecks, &mut out);
+    next::servers(s, &a.bottlenecks, &mut out);
     next::notes(&s.findings, &mut out);
     next::next(&s.findings, &mut out);
     next::ceiling(&s.findings, &mut out);

@@ -2,7 +2,7 @@
 
 use plimsoll_model::analysis::Bottleneck;
 use plimsoll_model::claim::{ClaimKind, Fact};
-use plimsoll_model::{Finding, Level};
+use plimsoll_model::{Finding, Level, RunSummary};
 
 use super::derive::Claims;
 use crate::judge::AGENT_LOST;
@@ -74,14 +74,13 @@ pub const SERVERS_LIMIT: &str = "servers_limit";
 
 /// Which of the servers' resources was the limit; not beside a client that was at its own, nor of a rate that was offered and met: then
 /// theirs say nothing of the rate. What differs by stage is in the table alone.
-pub(super) fn servers(findings: &[Finding], bottlenecks: &[Bottleneck], out: &mut Claims) {
+pub(super) fn servers(s: &RunSummary, bottlenecks: &[Bottleneck], out: &mut Claims) {
     let beside = |b: &Bottleneck| {
-        b.verdict == "the offered rate was met"
-            || b.verdict == "proved"
-            || b.verdict == "consistent with" && b.candidate.starts_with("client")
+        b.verdict == "proved" || b.verdict == "consistent with" && b.candidate.starts_with("client")
     };
-    let mut said = findings.iter().filter(|f| f.name == SERVERS_LIMIT);
-    if let (Some(f), None, false) = (said.next(), said.next(), bottlenecks.iter().any(beside)) {
+    let is_beside = s.offered_was_met() || bottlenecks.iter().any(beside);
+    let mut said = s.findings.iter().filter(|f| f.name == SERVERS_LIMIT);
+    if let (Some(f), None, false) = (said.next(), said.next(), is_beside) {
         out.add_if(None, fact(f).map(ClaimKind::Fact));
     }
 }
