@@ -5,7 +5,7 @@ as busy and not bound by it, and some are run again with the ceiling half as hig
 exit code is 1 where one is not. About 25 minutes; nothing else should run beside it. The last lines are tables for bench/README.md.
 
     python3 bench/servers.py
-    python3 bench/servers.py --only links,drives
+    python3 bench/servers.py --only links,broken
 """
 
 import argparse
@@ -131,18 +131,15 @@ def links(book, runs):
 
 def raised(book, runs):
     """What is named is raised by half: the rate has to follow."""
-    with ClusterBox("benchrai", "--nodes", NODES, "--drives", 1, "--ec", 2, "--link", "100mbit") as box:
-        a = Case(box, runs, "put", "4MiB", 30)
-        box.fault(*(f"link:{n}=150mbit" for n in range(1, NODES + 1)))
-        b = Case(box, runs, "put", "4MiB", 30, cluster=False)
-        book.add(a, "links raised by half", "network in; rate x 1.5", f"{a.named()}; rate x {b.ops() / a.ops():.2f}",
-                 a.limit["resource"] == "network in" and 1.3 < b.ops() / a.ops() < 1.7)
-    with ClusterBox("benchrai", "--nodes", NODES, "--drives", 1, "--ec", 2, "--drive-limit", "10MB/s") as box:
-        a = Case(box, runs, "put", "4MiB", 40)
-        box.fault(*(f"drive:{n}=15MB/s" for n in range(1, NODES + 1)))
-        b = Case(box, runs, "put", "4MiB", 40, cluster=False)
-        book.add(a, "drives raised by half", "drive; rate x 1.5", f"{a.named()}; rate x {b.ops() / a.ops():.2f}",
-                 a.limit["resource"] == "drive" and 1.3 < b.ops() / a.ops() < 1.7)
+    for name, part, resource, seconds, at, half_more in (("links", "link", "network in", 30, "100mbit", "150mbit"),
+                                                         ("drives", "drive", "drive", 40, "10MB/s", "15MB/s")):
+        limit = "--link" if part == "link" else "--drive-limit"
+        with ClusterBox("benchrai", "--nodes", NODES, "--drives", 1, "--ec", 2, limit, at) as box:
+            a = Case(box, runs, "put", "4MiB", seconds)
+            box.fault(*(f"{part}:{n}={half_more}" for n in range(1, NODES + 1)))
+            b = Case(box, runs, "put", "4MiB", seconds, cluster=False)
+        book.add(a, f"{name} raised by half", f"{resource}; rate x 1.5", f"{a.named()}; rate x {b.ops() / a.ops():.2f}",
+                 a.limit["resource"] == resource and 1.3 < b.ops() / a.ops() < 1.7)
     rates = []
     for cpu in (0.2, 0.3):
         with ClusterBox("benchrai", "--nodes", NODES, "--drives", 1, "--ec", 2, "--cpu", cpu) as box:

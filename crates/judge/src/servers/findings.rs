@@ -131,13 +131,6 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
     out
 }
 
-fn name_of(r: &ResourceUse) -> String {
-    match r.device.as_str() {
-        "" => r.host.clone(),
-        device => format!("{device} of {}", r.host),
-    }
-}
-
 fn is_slower(r: &ResourceUse) -> bool {
     r.peers_request_s.is_some() || r.said.is_some()
 }
@@ -156,7 +149,7 @@ fn slower_parts(all: &[ResourceUse]) -> Vec<Finding> {
 }
 
 fn slower_part(r: &ResourceUse) -> Finding {
-    let (name, share) = (name_of(r), 100.0 * r.share.unwrap_or(0.0));
+    let (name, share) = (r.name(), 100.0 * r.share.unwrap_or(0.0));
     let in_words = |per_s: f64| ceiling_words(&r.resource, "B/s", per_s).unwrap_or_default();
     let text = match r.peers_request_s {
         Some(peers_s) => {
@@ -335,7 +328,7 @@ fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
         }
         let text = format!(
             "{} is a hot spot: of {words} it was used to {:.0} %, and half of the {} to {:.0} % or less.",
-            name_of(first),
+            first.name(),
             100.0 * share(first),
             of_kind.len(),
             100.0 * median

@@ -34,7 +34,7 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
         ..ServersLimit::default()
     };
     // Of whoever used them: told as full, and never as the one that binds.
-    out.at_ceiling.extend(shared.map(|s| format!("cpu shared with the client: {}", s.name())));
+    out.at_ceiling.extend(shared.map(|s| format!("cpu shared with the client: {}", s.used.name())));
     match &full[..] {
         [] => {
             let most = known.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
@@ -122,7 +122,7 @@ fn alone(
         (None, Some(n)) => text.push_str(&format!(
             " Nothing else that was observed was: next is {} {} ({}).",
             kind_words(&n.used.resource),
-            n.name(),
+            n.used.name(),
             percent_of(n)
         )),
         (None, None) => text.push_str(" Nothing else was observed."),
@@ -134,7 +134,7 @@ fn alone(
 }
 
 fn none(most: &SeenResource, not_observed: &[String]) -> (String, String) {
-    let what = format!("{} {} ({})", kind_words(&most.used.resource), most.name(), percent_of(most));
+    let what = format!("{} {} ({})", kind_words(&most.used.resource), most.used.name(), percent_of(most));
     let busy = most.used.verdict.starts_with("busy");
     let but = if busy { ", and nothing waited for it" } else { "" };
     let look = match not_observed {
@@ -158,7 +158,7 @@ fn none_but_shared(most: &SeenResource, shared: &SeenResource) -> (String, Strin
          were observed was; the fullest of these was {} {} ({}).",
         percent_of(shared),
         kind_words(&most.used.resource),
-        most.name(),
+        most.used.name(),
         percent_of(most)
     );
     (text, "Next: a machine of its own for the client.".into())

@@ -103,14 +103,6 @@ impl SeenResource {
     pub fn at_ceiling(&self) -> bool {
         self.used.time_above.is_some_and(|t| t >= HALF) && self.used.waited_for != Some(false)
     }
-
-    /// `eth0 of s1`.
-    pub fn name(&self) -> String {
-        match self.used.device.as_str() {
-            "" => self.used.host.clone(),
-            device => format!("{device} of {}", self.used.host),
-        }
-    }
 }
 
 /// All resources of hosts, and of daemons those that only they tell of.
@@ -466,11 +458,11 @@ pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
 /// `eth0 of s1, out: 1 of 4`.
 pub fn in_words(kind: &str, full: &[&SeenResource], fullest: &SeenResource, all: usize) -> String {
     let way = kind.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
-    let mut names: Vec<String> = full.iter().map(|s| s.name()).collect();
+    let mut names: Vec<String> = full.iter().map(|s| s.used.name()).collect();
     names.sort();
     names.dedup();
     match names.len() {
-        0 => format!("{}{way}", fullest.name()),
+        0 => format!("{}{way}", fullest.used.name()),
         1 if all > 1 => format!("{}{way}: 1 of {all}", names[0]),
         1 => format!("{}{way}", names[0]),
         n if n <= 3 => format!("{}{way}: {n} of {all}", names.join(" and ")),

@@ -124,7 +124,7 @@ fn none_two_at_once_and_the_binding_one_unobserved() {
 fn virtual_devices_do_not_count_twice() {
     let sources = sources(&[IDLE]);
     let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
-    let names: Vec<String> = seen.iter().map(SeenResource::name).collect();
+    let names: Vec<String> = seen.iter().map(|s| s.used.name()).collect();
     assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
     assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));
     assert!((seen[1].used.share.unwrap() - 0.1).abs() < 1e-9);

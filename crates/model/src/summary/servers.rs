@@ -211,6 +211,16 @@ pub struct ResourceUse {
     pub verdict: String,
 }
 
+impl ResourceUse {
+    /// `eth0 of s1`.
+    pub fn name(&self) -> String {
+        match self.device.as_str() {
+            "" => self.host.clone(),
+            device => format!("{device} of {}", self.host),
+        }
+    }
+}
+
 /// What all daemons of a kind used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
