@@ -71,7 +71,11 @@ export interface ChartElement extends Living { chart: Chart }
 
 type Place = HTMLElement & { follow?: (width: number) => void };
 
+/** Paper's style makes places as wide as the screen: what that tells is not followed until the screen is back. */
+let onPaper = false;
+
 const observer = new ResizeObserver((entries) => {
+  if (onPaper) return;
   for (const e of entries) (e.target as Place).follow?.(Math.floor(e.contentRect.width));
 });
 
@@ -154,9 +158,11 @@ export function chart(first: Chart): ChartElement {
 /** Paper has a width of its own: drawings made for a wide screen would be shrunk until nobody can read them. */
 const PAPER = 680;
 addEventListener("beforeprint", () => {
+  onPaper = true;
   for (const e of document.querySelectorAll<Place>("[data-follow]")) e.follow?.(Math.min(PAPER, e.closest(".strips") ? PAPER / 2 - 20 : PAPER));
 });
 addEventListener("afterprint", () => {
+  onPaper = false;
   for (const e of document.querySelectorAll<Place>("[data-follow]")) e.follow?.(Math.floor(e.getBoundingClientRect().width));
 });
 

@@ -221,6 +221,8 @@ describe("a run whose servers were observed", () => {
   it("has its resources in order of percent, with those that were not observed named", () => drawn(of(SERVERS), async (page) => {
     assert.match(await page.locator("#servers > summary").textContent(), /4 of 6 at their ceilings, network in of s1 at 96 %, work in the background/);
     await page.locator("#servers > summary").click();
+    // What a fold holds is made after it opened.
+    await page.waitForSelector("#servers table tbody tr");
     const rows = await page.$$eval("#servers table:first-of-type tbody tr", (all) => all.map((r) => [...r.children].map((c) => c.textContent)));
     assert.deepEqual(rows[0].slice(0, 6), ["network in", "s1", "eth0", "0.192 Gbit/s", "0.200 Gbit/s", "96 %"]);
     assert.ok(rows.some((r) => r[0] === "the servers' drives" && r[7] === "not observed"), JSON.stringify(rows));

@@ -79,8 +79,10 @@ it("says on paper what is drawn", () => open("index.html", {}, async (page) => {
 }));
 
 it("fits on paper", () => open("index.html", {}, async (page) => {
-  await page.emulateMedia({ media: "print" });
+  // In the order of a browser; sizes of the new style are told to observers with the next frames.
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   assert.equal(await page.locator(".save:visible").count(), 0);
   assert.ok(await page.locator(".verdict .lead").isVisible());
   const widths = await page.$$eval(".drawing svg", (all) => all.map((e) => e.getBoundingClientRect().width));
