@@ -108,7 +108,10 @@ export interface ServersWindow {
 /** What the servers did of their own accord, for as long as sources told of it. */
 export interface BackgroundSpan { what: string; start_s: number; end_s: number; in_window: boolean }
 
-export interface ServersSummary { windows: ServersWindow[]; not_observed: string[]; background?: BackgroundSpan[] }
+/** What lies in a pool, and what that takes of the drives. */
+export interface PoolUse { name: string; redundancy: string; stored_bytes: number; used_bytes: number; per_byte: number | null; expected: number | null }
+
+export interface ServersSummary { windows: ServersWindow[]; not_observed: string[]; background?: BackgroundSpan[]; pools?: PoolUse[] }
 
 /** A resource of a server in percent of its ceiling, over time. */
 export interface ServerCourse { resource: string; host: string; device: string; ceiling: string; t: number[]; percent: (number | null)[] }

@@ -15,7 +15,7 @@ import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswer
 import { picture, pictured } from "./picture";
 import { searchTable } from "./searches";
 import { nowSection } from "./now";
-import { backgroundTable, ceilings, flow, ofServers, panels as serverPanels, trafficTable } from "./servers";
+import { backgroundTable, ceilings, flow, ofServers, panels as serverPanels, poolTable, trafficTable } from "./servers";
 import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
 import { picked, table, tableElement, type Table } from "./table";
 import { errorsOverTime, latencyOverTime, rateCharts, resourceStrips } from "./time";
@@ -235,7 +235,7 @@ function firstPicture(run: Run): Section {
 /** What they could give and what of it was used, what became of the clients' bytes, and all of it over time. */
 function servers(run: Run): Section {
   const s = run.summary;
-  return { id: "servers", title: "Servers", inputs: [s.servers, run.servers, s.answered, run.status, ...axis(run)], says: () => ofServers(run), body: () => [...tables([...ceilings(s.servers), ...trafficTable(s.servers)]), serverPanels(run), ...tables([backgroundTable(s.servers)])] };
+  return { id: "servers", title: "Servers", inputs: [s.servers, run.servers, s.answered, run.status, ...axis(run)], says: () => ofServers(run), body: () => [...tables([...ceilings(s.servers), ...trafficTable(s.servers)]), serverPanels(run), ...tables([poolTable(s.servers), backgroundTable(s.servers)])] };
 }
 
 const grid = (charts: (ChartElement | null)[]): HTMLElement | null => {

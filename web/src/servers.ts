@@ -44,6 +44,13 @@ export function trafficTable(s: ServersSummary | undefined): Table[] {
     w.traffic!.map((t) => [t.what, mb(t.per_s), t.per_byte === null ? MISSING : significant(t.per_byte), expectation(t), t.counted_by])));
 }
 
+/** What all that lies in a pool takes of the drives. */
+export function poolTable(s: ServersSummary | undefined): Table | null {
+  if (!s?.pools?.length) return null;
+  const [gib, ratio] = [(v: number) => significant(v / 2 ** 30), (v: number | null) => (v === null ? MISSING : significant(v))];
+  return table("Pools", 2, ["pool", "kept as", ">stored GiB", ">on drives GiB", ">for each byte", ">expected"], s.pools.map((p) => [p.name, p.redundancy, gib(p.stored_bytes), gib(p.used_bytes), ratio(p.per_byte), ratio(p.expected)]));
+}
+
 export function backgroundTable(s: ServersSummary | undefined): Table | null {
   return s?.background?.length ? table("Work in the background", 1, ["what", ">from", ">to", "in a measured window"], s.background.map((b) => [b.what, seconds(b.start_s), seconds(b.end_s), b.in_window ? "yes" : "no"])) : null;
 }

@@ -227,6 +227,8 @@ describe("a run whose servers were observed", () => {
     assert.deepEqual(rows[0].slice(0, 6), ["network in", "s1", "eth0", "0.192 Gbit/s", "0.200 Gbit/s", "96 %"]);
     assert.ok(rows.some((r) => r[0] === "the servers' drives" && r[7] === "not observed"), JSON.stringify(rows));
     assert.ok(rows.some((r) => r[0] === "network out" && r[7] === "ceiling not known"));
+    const pools = await page.$$eval("#servers table", (all) => all.map((t) => [...t.querySelectorAll("tbody tr")].map((r) => [...r.children].map((c) => c.textContent))).find((r) => r[0]?.[0] === "data"));
+    assert.deepEqual(pools?.map((r) => r.slice(0, 6)), [["data", "ec:2+2", "1.00", "2.20", "2.20", "2.00"], [".mgr", "replica:3", "0.000186", "0.00168", "n/a", "3.00"]]);
   }));
   it("draws each host over the run's time, with the window and the healing in it", () => drawn(of(SERVERS), async (page) => {
     await page.locator("#servers > summary").click();

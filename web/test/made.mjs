@@ -68,6 +68,7 @@ export const SERVERS = {
     limit: { verdict: "one", at_ceiling: [], resource: "network in", share: 0.96, of: 4, ceiling: 25e6, unit: "B/s", text: "Said." },
   }],
   not_observed: ["the servers' drives", "host s5"],
+  pools: [{ name: "data", redundancy: "ec:2+2", stored_bytes: 2 ** 30, used_bytes: 2.2 * 2 ** 30, per_byte: 2.2, expected: 2 }, { name: ".mgr", redundancy: "replica:3", stored_bytes: 2e5, used_bytes: 1.8e6, per_byte: null, expected: 3 }],
   background: [{ what: "1 drive(s) healing", start_s: 8, end_s: 13, in_window: true }],
 };
 const times = [5, 10, 15, 20];

@@ -16,6 +16,7 @@ use plimsoll_store::RunData;
 
 use super::asked::backs_off;
 use super::line::Line;
+use super::long_ops::{self, Work};
 use super::part::{Part, horizon_s};
 use super::shapes;
 
@@ -190,15 +191,20 @@ struct Series {
 
 impl Series {
     fn of(line: &Line<'_>, part: &Part<'_>, data: &RunData, start_ns: u64, stop_ns: u64) -> Option<Self> {
-        let counts = part.counts(line.kind, data.step_ns, start_ns, stop_ns);
+        let mut counts = part.counts(line.kind, data.step_ns, start_ns, stop_ns);
+        let long = long_ops::done(part, line.kind, Work::Ops, data, (start_ns, stop_ns)).map(|l| l.per_step);
+        counts.truncate(long.as_ref().map_or(usize::MAX, Vec::len));
         let per = (STEP_NS / data.step_ns.max(1)).max(1) as usize;
         let dt_s = per as f64 * data.step_ns as f64 / 1e9;
         let bins: Vec<&[SeriesCounts]> = counts.chunks_exact(per).collect();
         let rate = |f: &dyn Fn(&SeriesCounts) -> u64| -> Vec<f64> {
             bins.iter().map(|b| b.iter().map(f).sum::<u64>() as f64 / dt_s).collect()
         };
-        let ok_per_s = rate(&SeriesCounts::ok);
-        let latency_s = bins
+        let ok_per_s = match &long {
+            Some(done) => done.chunks_exact(per).map(|b| b.iter().sum::<f64>() / dt_s).collect(),
+            None => rate(&SeriesCounts::ok),
+        };
+        let mut latency_s: Vec<f64> = bins
             .iter()
             .map(|b| {
                 let ended: u64 = b.iter().map(|c| c.ok() + c.throttled()).sum();
@@ -206,6 +212,9 @@ impl Series {
                 if ended > 0 { time as f64 / 1e9 / ended as f64 } else { 0.0 }
             })
             .collect();
+        if long.is_some() {
+            until_the_next(&mut latency_s);
+        }
         let specs = part.specs(line.kind);
         Some(Self {
             dt_s,
@@ -250,6 +259,17 @@ impl Series {
             concurrency: self.closed.then_some(self.in_flight),
             ..ThrottleContext::default()
         }
+    }
+}
+
+/// Where nothing ended: what was in flight then is what ended next.
+fn until_the_next(latency_s: &mut [f64]) {
+    let mut next = 0.0;
+    for l in latency_s.iter_mut().rev() {
+        if *l > 0.0 {
+            next = *l;
+        }
+        *l = next;
     }
 }
 

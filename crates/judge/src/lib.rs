@@ -24,6 +24,7 @@ mod imported;
 mod law;
 mod line;
 mod load_points;
+mod long_ops;
 mod outages;
 mod outcome;
 mod part;

@@ -6,13 +6,14 @@ use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::plan::{KeyDist, suite};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, WorkloadSummary};
-use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesCounts, SeriesId};
+use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{LittlesLawCheck, Sums};
 use plimsoll_stats::{rate, student};
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{is_each_sampled, machines};
 use super::asked::{backs_off, nominal_size, paused_share};
+use super::long_ops::{self, LongOps, Work};
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
 use super::{law, percentiles};
@@ -131,15 +132,35 @@ impl<'a> Line<'a> {
 
     /// Successful ops per second of each repeat.
     pub fn run_means(&self, data: &RunData) -> Vec<f64> {
-        self.parts.iter().map(|p| self.mean_of(data, p, &|s| s.ok())).collect()
+        self.parts.iter().map(|p| self.mean_of(data, p, Work::Ops)).collect()
     }
 
     /// What one repeat did per second: in its window, or of a phase that is taken whole, from its start to the end of its last op.
-    fn mean_of(&self, data: &RunData, p: &Part<'a>, total: &impl Fn(&Series) -> u64) -> f64 {
+    fn mean_of(&self, data: &RunData, p: &Part<'a>, work: Work) -> f64 {
+        self.long_ops(data, p, work)
+            .map_or_else(|| self.ended_per_s(data, p, work), |l| l.per_s(data.step_ns))
+    }
+
+    /// The same, by what ended in that time.
+    fn ended_per_s(&self, data: &RunData, p: &Part<'a>, work: Work) -> f64 {
         let whole = is_taken_whole(data);
         let of = if whole { p.counted } else { p.totals };
-        let work = p.series_in(of, self.kind).iter().map(|s| total(s)).sum::<u64>() as f64;
-        work / if whole { p.phase_s() } else { p.window_s(data.grid_ns) }
+        let ended = work.of_all(&p.series_in(of, self.kind)) as f64;
+        ended / if whole { p.phase_s() } else { p.window_s(data.grid_ns) }
+    }
+
+    /// Of ops that last longer than a step: what was done in the window.
+    fn long_ops(&self, data: &RunData, p: &Part<'a>, work: Work) -> Option<LongOps> {
+        long_ops::done(p, self.kind, work, data, p.window_ns(data.grid_ns))
+    }
+
+    /// Attempts of a second, each repeat's in proportion to the rate that is told of it.
+    fn attempts_per_s(&self, data: &RunData, attempts: u64, window_s: f64) -> f64 {
+        let weight = |p: &Part<'a>| p.window_s(data.grid_ns);
+        let sum = |f: &dyn Fn(&Part<'a>) -> f64| self.parts.iter().map(|p| f(p) * weight(p)).sum::<f64>();
+        let ended = sum(&|p| self.ended_per_s(data, p, Work::Ops));
+        let told = sum(&|p| self.mean_of(data, p, Work::Ops));
+        attempts as f64 / window_s * if ended > 0.0 { told / ended } else { 1.0 }
     }
 
     pub fn summary(&self, data: &RunData) -> WorkloadSummary {
@@ -190,8 +211,8 @@ impl<'a> Line<'a> {
             load: self.load().into(),
             each_ops_per_s: self.each(data),
             ops_per_s: self.ops_per_s(data),
-            bytes_per_s: moves.then(|| self.estimate(data, |s| s.counts.bytes_ok, |c| c.bytes_ok)).flatten(),
-            attempts_per_s: attempts as f64 / window_s,
+            bytes_per_s: moves.then(|| self.estimate(data, Work::Bytes)).flatten(),
+            attempts_per_s: self.attempts_per_s(data, attempts, window_s),
             latency_ns: percentiles::of_parts(&self.parts, self.kind, &series),
             outcomes,
             littles_law: self.littles_law(data),
@@ -202,7 +223,7 @@ impl<'a> Line<'a> {
     }
 
     fn ops_per_s(&self, data: &RunData) -> Option<Estimate> {
-        self.is_load().then(|| self.estimate(data, |s| s.ok(), |c| c.ok())).flatten()
+        self.is_load().then(|| self.estimate(data, Work::Ops)).flatten()
     }
 
     /// The rate that is printed, where that is of one stage: repeats are judged together.
@@ -211,36 +232,24 @@ impl<'a> Line<'a> {
     }
 
     /// One run: work over time, with the interval of the series in it. Repeats: Student's t over the logs of the run means.
-    fn estimate(
-        &self,
-        data: &RunData,
-        total: impl Fn(&Series) -> u64,
-        count: impl Fn(&SeriesCounts) -> u64,
-    ) -> Option<Estimate> {
+    fn estimate(&self, data: &RunData, work: Work) -> Option<Estimate> {
         if self.parts.len() == 1 {
-            return self.estimate_one(data, total, count);
+            return self.estimate_one(data, work);
         }
-        let means: Vec<f64> = self.parts.iter().map(|p| self.mean_of(data, p, &total)).collect();
+        let means: Vec<f64> = self.parts.iter().map(|p| self.mean_of(data, p, work)).collect();
         match self.parts[..] {
-            [_, _] => of_two(
-                &means,
-                &self.parts.iter().map(|p| self.within(data, p, &total, &count)).collect::<Vec<_>>(),
-            ),
+            [_, _] => {
+                of_two(&means, &self.parts.iter().map(|p| self.within(data, p, work)).collect::<Vec<_>>())
+            }
             _ => of_runs(&means),
         }
     }
 
     /// One repeat's own rate, with the interval of the series in it.
-    fn within(
-        &self,
-        data: &RunData,
-        part: &Part<'a>,
-        total: impl Fn(&Series) -> u64,
-        count: impl Fn(&SeriesCounts) -> u64,
-    ) -> Option<Estimate> {
+    fn within(&self, data: &RunData, part: &Part<'a>, work: Work) -> Option<Estimate> {
         let alone =
             Line { name: self.name.clone(), kind: self.kind, together: self.together, parts: vec![*part] };
-        alone.estimate_one(data, total, count)
+        alone.estimate_one(data, work)
     }
 
     /// Each repeat's own rate; empty where there is one only. A repeat that was too short for an interval has none.
@@ -249,8 +258,8 @@ impl<'a> Line<'a> {
             return Vec::new();
         }
         let own = |p: &Part<'a>| {
-            let known = self.within(data, p, |s| s.ok(), |c| c.ok());
-            known.unwrap_or_else(|| boundless(self.mean_of(data, p, &|s| s.ok())))
+            let known = self.within(data, p, Work::Ops);
+            known.unwrap_or_else(|| boundless(self.mean_of(data, p, Work::Ops)))
         };
         self.parts.iter().map(own).collect()
     }
@@ -271,25 +280,30 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn estimate_one(
-        &self,
-        data: &RunData,
-        total: impl Fn(&Series) -> u64,
-        count: impl Fn(&SeriesCounts) -> u64,
-    ) -> Option<Estimate> {
+    fn estimate_one(&self, data: &RunData, work: Work) -> Option<Estimate> {
         let only = self.parts.first()?;
-        let counts = self.counts(data, only, count);
+        if let Some(long) = self.long_ops(data, only, work) {
+            let (part, n_eff) = long.half_width?;
+            let value = long.per_s(data.step_ns);
+            return Some(Estimate {
+                value,
+                low: (value * (1.0 - part)).max(0.0),
+                high: value * (1.0 + part),
+                n_eff,
+            });
+        }
+        let counts = self.counts(data, only, work);
         let within = *rate::estimate(&counts, data.step_ns as f64 / 1e9).known()?;
         // Points are whole steps inside the window; the value counts the whole window, or the whole phase.
-        let value = self.mean_of(data, only, &total);
+        let value = self.mean_of(data, only, work);
         let moved = |x: f64| (value + x - within.value).max(0.0);
         Some(Estimate { value, low: moved(within.low), high: moved(within.high), n_eff: within.n_eff })
     }
 
     /// One number per step of the window, summed over the line's kinds.
-    fn counts(&self, data: &RunData, part: &Part<'_>, count: impl Fn(&SeriesCounts) -> u64) -> Vec<f64> {
+    fn counts(&self, data: &RunData, part: &Part<'_>, work: Work) -> Vec<f64> {
         let (from, to) = part.window_ns(data.grid_ns);
-        part.counts(self.kind, data.step_ns, from, to).iter().map(|c| count(c) as f64).collect()
+        part.counts(self.kind, data.step_ns, from, to).iter().map(|c| work.of(c) as f64).collect()
     }
 
     /// Of the stage: what is in flight is counted over all its workloads.

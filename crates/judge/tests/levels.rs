@@ -1,4 +1,5 @@
-//! Runs whose rate is no one level: levels that grow, and teeth. What they consist of is reported, and the run is not void for it.
+//! Rates over a run: levels that grow, teeth, and ops that outlast the slices that they are counted in. What a run consists of is
+//! reported, and it is not void for it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +11,27 @@ use plimsoll_model::{
     Series, SeriesId,
 };
 use plimsoll_store::mark::{LoadTimes, StageReport};
-use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, rundir::ENV_FORMAT};
+use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, StreamWriter, rundir::ENV_FORMAT};
 
 const GRID_NS: u64 = 100_000_000;
 const WARM: u64 = 20;
 const SLOTS: u64 = 16;
 
-/// Ops that end well in each slice, and those that are refused.
-fn written(dir: &Path, slices: &[(u64, u64)]) -> RunDir {
-    let n = slices.len() as u64;
+/// What ended in a slice.
+#[derive(Clone, Copy, Default)]
+struct Slice {
+    ok: u64,
+    refused: u64,
+    started: u64,
+    /// What those that ended took, summed.
+    in_system_ns: u64,
+    /// Bytes on the wire; those of the ops that ended where it is not said.
+    moved: Option<u64>,
+}
+
+/// A run whose load stops after `n` slices; what ends later was in flight then.
+fn written(dir: &Path, slices: &[Slice], n: usize) -> RunDir {
+    let n = n as u64;
     let plan = format!(
         "version = 1\n[targets.s3]\nkind = \"s3\"\nendpoints = [\"http://10.0.0.9:9000\"]\nbucket = \"bench\"\n[[stage]]\n\
          warmup = \"2s\"\n[[stage.workload]]\nname = \"get\"\nmix = {{ get = 1 }}\nsize = \"4KiB\"\nconcurrency = {SLOTS}\n\
@@ -49,24 +62,31 @@ fn written(dir: &Path, slices: &[(u64, u64)]) -> RunDir {
         slots: SLOTS as u32,
     };
     w.mark(&start).unwrap();
+    let stop = |w: &mut StreamWriter| {
+        w.mark(&Mark::StopRequested { stage: 0, at_ns: n * GRID_NS, reason: "duration".into() }).unwrap();
+    };
     let mut slice = Interval::empty(0);
     let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Get };
     slice.series.push(Series::new(id, SeriesShape::default()));
-    for (i, (ok, refused)) in (0..).zip(slices) {
+    for (i, at) in (0..).zip(slices) {
         if i == WARM {
             w.mark(&Mark::WarmupEnd { stage: 0, at_ns: WARM * GRID_NS }).unwrap();
+        }
+        if i == n {
+            stop(&mut w);
         }
         slice.reset(i);
         let in_flight_ns = SLOTS * GRID_NS;
         let s = &mut slice.series[0];
-        for k in 0..*ok {
-            s.response.record(in_flight_ns / (ok + refused) / 4 * (1 + k % 7));
+        for _ in 0..at.ok {
+            s.response.record(at.in_system_ns / (at.ok + at.refused));
         }
-        s.counts.started = ok + refused;
-        s.counts.outcomes[Outcome::Ok.index()] = *ok;
-        s.counts.outcomes[Outcome::Http429.index()] = *refused;
-        (s.counts.bytes_ok, s.counts.bytes_moved) = (ok * 4096, ok * 4096);
-        s.counts.in_system_ns = u128::from(in_flight_ns);
+        s.counts.started = at.started;
+        s.counts.outcomes[Outcome::Ok.index()] = at.ok;
+        s.counts.outcomes[Outcome::Http429.index()] = at.refused;
+        s.counts.bytes_ok = at.ok * 4096;
+        s.counts.bytes_moved = at.moved.unwrap_or(at.ok * 4096);
+        s.counts.in_system_ns = u128::from(at.in_system_ns);
         slice.client = ClientCounts {
             workers: 2,
             alive_ns: 2 * GRID_NS,
@@ -77,8 +97,10 @@ fn written(dir: &Path, slices: &[(u64, u64)]) -> RunDir {
         };
         w.interval(0, &slice).unwrap();
     }
-    let at_ns = n * GRID_NS;
-    w.mark(&Mark::StopRequested { stage: 0, at_ns, reason: "duration".into() }).unwrap();
+    if slices.len() as u64 <= n {
+        stop(&mut w);
+    }
+    let at_ns = slices.len() as u64 * GRID_NS;
     let times = LoadTimes { began_ns: 0, finished_ns: at_ns };
     let report = Box::new(StageReport { times: Some(times), ..StageReport::default() });
     w.mark(&Mark::StageReport { stage: 0, at_ns, report }).unwrap();
@@ -88,9 +110,21 @@ fn written(dir: &Path, slices: &[(u64, u64)]) -> RunDir {
     run
 }
 
+/// Ops that end well in each slice, and those that are refused.
 fn judged(slices: &[(u64, u64)]) -> (RunSummary, Analysis) {
+    let slice = |&(ok, refused)| Slice {
+        ok,
+        refused,
+        started: ok + refused,
+        in_system_ns: SLOTS * GRID_NS,
+        moved: None,
+    };
+    judged_slices(&slices.iter().map(slice).collect::<Vec<_>>(), slices.len())
+}
+
+fn judged_slices(slices: &[Slice], n: usize) -> (RunSummary, Analysis) {
     let dir = tempfile::tempdir().unwrap();
-    let run = written(dir.path(), slices);
+    let run = written(dir.path(), slices, n);
     let data = run.load(&LoadOptions::default()).unwrap();
     let windows = windows_of(&data);
     let totals = run.totals(&windows.measured, windows.measured.len()).unwrap();
@@ -182,4 +216,79 @@ fn a_sawtooth_is_one_and_no_fault() {
     assert!(s.verdict.contains("sawtooth") && !s.verdict.contains("Measured"), "{}", s.verdict);
     assert_eq!(a.holds[0].verdict, "sawtooth");
     assert!(a.advice[0].starts_with("There is no constant rate to configure"), "{:?}", a.advice);
+}
+
+/// Each slot sends its next op when the last one has ended, until `n` slices have passed.
+fn long_ops(n: usize, took: impl Fn(u64) -> u64) -> Vec<Slice> {
+    let mut slices = vec![Slice::default(); 2 * n];
+    let mut last = n;
+    for slot in 0..SLOTS {
+        let mut at = 0;
+        while at < n {
+            slices[at].started += 1;
+            at += took(slot) as usize;
+            slices[at].ok += 1;
+            slices[at].in_system_ns += took(slot) * GRID_NS;
+        }
+        last = last.max(at + 1);
+    }
+    slices.truncate(last);
+    slices
+}
+
+/// Sixteen in flight that take 15 s each end six times in 92 s: by what ended in a second the rate is 0 or 16 op/s.
+#[test]
+fn a_closed_loop_of_long_ops_has_the_rate_of_what_they_take() {
+    let in_step = |_: u64| 150;
+    let apart = |slot: u64| 120 + 4 * slot;
+    let rate = |took: &dyn Fn(u64) -> u64| (0..SLOTS).map(|slot| 10.0 / took(slot) as f64).sum::<f64>();
+    for (took, truth) in [(&in_step as &dyn Fn(u64) -> u64, rate(&in_step)), (&apart, rate(&apart))] {
+        let (s, a) = judged_slices(&long_ops(920, took), 920);
+        let w = &s.workloads[0];
+        let e = w.ops_per_s.unwrap();
+        assert!((e.value / truth - 1.0).abs() < 0.01, "{e:?}, {truth}");
+        assert!(e.low <= truth * 1.001 && truth * 0.999 <= e.high && e.relative_half_width() < 0.05, "{e:?}");
+        assert!((w.bytes_per_s.unwrap().value / e.value - 4096.0).abs() < 1.0);
+        assert!(s.answered && w.valid, "{:?}", s.findings);
+        assert!(
+            s.findings.iter().all(|f| !["V04", "Q03", "F32", "F60"].contains(&f.code.as_str())),
+            "{:?}",
+            s.findings
+        );
+        assert_eq!(a.holds[0].verdict, "steady", "{:?}", a.holds[0]);
+    }
+}
+
+/// Bytes go over the wire while ops go on: what they come to in a window is the rate, however few ops end in it.
+#[test]
+fn long_ops_of_objects_have_the_rate_of_their_bytes() {
+    let mut slices = long_ops(920, |slot| 300 + 4 * slot);
+    let ends: u64 = slices.iter().map(|s| s.ok).sum();
+    // Twice as fast in the second half, and the drain: no op tells so by how long it took.
+    let weight = |i: usize| if i < 460 { 1.0 } else { 2.0 };
+    let all: f64 = (0..slices.len()).map(weight).sum();
+    let total = ends as f64 * 4096.0;
+    let until = |i: usize| (total * (0..i).map(weight).sum::<f64>() / all).round() as u64;
+    for (i, s) in slices.iter_mut().enumerate() {
+        s.moved = Some(until(i + 1) - until(i));
+    }
+    let (s, _) = judged_slices(&slices, 920);
+    let truth = (20..920).map(weight).sum::<f64>() * ends as f64 / all / 90.0;
+    let e = s.workloads[0].ops_per_s.unwrap();
+    assert!((e.value / truth - 1.0).abs() < 1e-3 && e.low < truth && truth < e.high, "{e:?}, {truth}");
+    // Bytes for nothing are no work: then by how long ops took, here too few to tell.
+    slices[500].moved = Some(1 << 20);
+    let (s, _) = judged_slices(&slices, 920);
+    assert!((s.workloads[0].ops_per_s.unwrap().value / truth - 1.0).abs() > 0.01);
+}
+
+/// What a refused attempt took says nothing of what was done.
+#[test]
+fn long_ops_beside_refusals_are_counted_where_they_end() {
+    let mut slices = long_ops(920, |slot| 120 + 4 * slot);
+    (slices[500].refused, slices[500].started) = (1, slices[500].started + 1);
+    let (s, _) = judged_slices(&slices, 920);
+    let ended = slices[20..920].iter().map(|s| s.ok).sum::<u64>() as f64 / 90.0;
+    let e = s.workloads[0].ops_per_s.unwrap();
+    assert!((e.value - ended).abs() < 1e-9, "{e:?}, {ended}");
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_model::RunSummary;
 use plimsoll_model::summary::servers::{
-    BackgroundSpan, ResourceUse, ServersSummary, ServersWindow, SourceSummary, ceiling_words,
+    BackgroundSpan, PoolUse, ResourceUse, ServersSummary, ServersWindow, SourceSummary, ceiling_words,
 };
 use plimsoll_model::units::significant;
 
@@ -24,6 +24,7 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
         out.push(daemons(&of, w));
         out.push(requests(&of, w));
     }
+    out.push(pools(&servers.pools));
     out.push(background(&servers.background));
     out.push(sources(&servers.sources));
     // Beside resources that were seen they are rows of their table.
@@ -83,6 +84,30 @@ fn resources(of: &str, w: &ServersWindow, not_observed: &[String]) -> Table {
         ]);
     }
     t.without_empty_columns()
+}
+
+/// What all that lies in a pool takes of the drives, measured beside expected.
+fn pools(all: &[PoolUse]) -> Table {
+    let heads = ["pool", "kept as", ">stored GiB", ">on drives GiB", ">for each byte", ">expected"];
+    let more = if all.len() > MOST_ROWS {
+        format!(", the fullest {MOST_ROWS} of {}", all.len())
+    } else {
+        String::new()
+    };
+    let mut t = Table::new(&format!("Pools{more}"), 2, &heads);
+    let ratio = |v: Option<f64>| v.map_or_else(|| number::MISSING.into(), |v| significant(v, 3));
+    let gib = |v: f64| significant(v / (1024.0 * MIB), 3);
+    for p in all.iter().take(MOST_ROWS) {
+        t.push(vec![
+            p.name.clone(),
+            p.redundancy.clone(),
+            gib(p.stored_bytes),
+            gib(p.used_bytes),
+            ratio(p.per_byte),
+            ratio(p.expected),
+        ]);
+    }
+    t
 }
 
 /// What the servers did of their own accord.
@@ -316,6 +341,14 @@ mod tests {
                 end_s: 13.0,
                 in_window: true,
             }],
+            pools: vec![PoolUse {
+                name: "data".into(),
+                redundancy: "ec:2+2".into(),
+                stored_bytes: 1024.0 * MIB,
+                used_bytes: 2252.8 * MIB,
+                per_byte: Some(2.2),
+                expected: Some(2.0),
+            }],
             ..ServersSummary::default()
         };
         let kind = Fact::new(vec!["F95".into()], text).map(ClaimKind::Fact).unwrap();
@@ -371,6 +404,9 @@ mod tests {
         let text: String = tables(&s).iter().map(|t| t.plain(160)).collect::<Vec<_>>().join("\n");
         let row = text.lines().find(|l| l.contains("the servers' drives")).unwrap();
         assert!(row.contains("not observed") && text.contains("1 drive(s) healing"), "{text}");
+        let pool: Vec<&str> =
+            text.lines().find(|l| l.contains("ec:2+2")).unwrap().split_whitespace().collect();
+        assert_eq!(pool, ["data", "ec:2+2", "1.00", "2.20", "2.20", "2.00"]);
         let table = crate::export::servers_table(&[crate::run::RunReport::of(s.clone())]);
         let csv = table.csv_heads() + &table.csv_rows();
         let rows: Vec<&str> = csv.lines().collect();

@@ -28,6 +28,7 @@ pub mod outage;
 pub mod percentile;
 pub mod probe;
 pub mod products;
+pub mod progress;
 pub mod rate;
 pub mod rng;
 pub mod saturation;

@@ -5,6 +5,7 @@ mod background;
 mod counts;
 mod findings;
 mod limit;
+mod pools;
 mod resources;
 mod rest;
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
         windows: Vec::new(),
         not_observed: not_observed(&windows),
         background: Vec::new(),
+        pools: pools::of_run(&data.observed),
     };
     let not_observed = servers.not_observed.clone();
     servers.background = background::spans(data, &windows);

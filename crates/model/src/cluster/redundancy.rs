@@ -34,6 +34,15 @@ impl Redundancy {
             Self::Replicas(n) => n,
         }
     }
+
+    /// Bytes on drives for each byte stored.
+    pub fn on_drives(self) -> f64 {
+        match self {
+            Self::None => 1.0,
+            Self::Erasure { data, parity } => f64::from(data + parity) / f64::from(data),
+            Self::Replicas(n) => f64::from(n),
+        }
+    }
 }
 
 impl FromStr for Redundancy {

@@ -6,6 +6,9 @@
 //! | drives | (k+m)/k, or r | 1 |
 //! | MinIO, between nodes | (k+m)/k x (N-1)/N | (k - local)/k with a node's own shards first; (N-1)/N without |
 //! | Ceph, between nodes | EC: (N-1)/N + (k+m-1)/k; replicas: (N-1)/N + (r-1) | EC: (N-1)/N + (k-1)/k; replicas: (N-1)/N |
+//!
+//! Ceph's are of shards that lie on a node each. On fewer nodes than shards (a failure domain of drives) a node has several, and of
+//! those that the primary sends or asks for only the (N-1)/N of them that lie elsewhere cross a wire: on one node nothing does.
 
 use super::Redundancy;
 
@@ -71,13 +74,19 @@ impl DataSpread {
         (self.nodes - 1.0) / self.nodes
     }
 
+    /// Of so many shards, or copies, those on other nodes than the primary's.
+    fn beside_the_primary(&self, shards: f64) -> f64 {
+        if self.nodes < self.data + self.parity { shards * self.elsewhere() } else { shards - 1.0 }
+    }
+
     /// Of bytes that are written.
     pub fn put(&self) -> Amplification {
         let drives = (self.data + self.parity) / self.data;
         let between = match (self.engine, self.is_copies) {
             (ClusterEngine::Minio, _) => drives * self.elsewhere(),
-            (ClusterEngine::Ceph, true) => self.elsewhere() + self.parity,
-            (ClusterEngine::Ceph, false) => self.elsewhere() + (self.data + self.parity - 1.0) / self.data,
+            (ClusterEngine::Ceph, _) => {
+                self.elsewhere() + self.beside_the_primary(self.data + self.parity) / self.data
+            }
         };
         Amplification { drives, between, between_least: between }
     }
@@ -92,7 +101,7 @@ impl DataSpread {
             }
             (ClusterEngine::Ceph, true) => (self.elsewhere(), self.elsewhere()),
             (ClusterEngine::Ceph, false) => {
-                let all = self.elsewhere() + (self.data - 1.0) / self.data;
+                let all = self.elsewhere() + self.beside_the_primary(self.data) / self.data;
                 (all, all)
             }
         };
@@ -180,6 +189,17 @@ mod tests {
     fn what_is_on_one_node_crosses_nothing() {
         let one = of(ClusterEngine::Minio, "ec:2+2", 1.0);
         assert_eq!((one.put().between, one.get().between, one.get().between_least), (0.0, 0.0, 0.0));
+        for kept in ["ec:2+2", "replica:3"] {
+            let one = of(ClusterEngine::Ceph, kept, 1.0);
+            assert_eq!(
+                (one.put().between, one.get().between, one.get().between_least),
+                (0.0, 0.0, 0.0),
+                "{kept}"
+            );
+        }
+        // Two nodes, two shards on each: one of the three others lies beside the primary.
+        let two = of(ClusterEngine::Ceph, "ec:2+2", 2.0);
+        assert_eq!((two.put().between, two.get().between), (0.5 + 1.0, 0.5 + 0.5));
         assert_eq!(DataSpread::of(ClusterEngine::Minio, Redundancy::Replicas(3), 4.0), None);
         assert_eq!(of(ClusterEngine::Minio, "none", 1.0).put().drives, 1.0);
     }

@@ -18,6 +18,27 @@ pub struct ServersSummary {
     /// Work of the servers' own, and lack of redundancy, before, in and after the windows: in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundSpan>,
+    /// Pools at their last reading, the fullest first. Empty: no source tells of pools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUse>,
+}
+
+/// What lies in a pool, whoever put it there.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PoolUse {
+    /// Its name.
+    pub name: String,
+    /// As the servers say it: `ec:2+2`, `replica:3`.
+    pub redundancy: String,
+    /// Payload.
+    pub stored_bytes: f64,
+    /// What that takes of the drives.
+    pub used_bytes: f64,
+    /// Of the drives for each byte stored. Null: too little is stored to tell.
+    pub per_byte: Option<f64>,
+    /// The same by its redundancy. Null: of a kind that is not known.
+    pub expected: Option<f64>,
 }
 
 /// A stretch of time in which sources told of one kind of work in the background, or of something that was down.
