@@ -338,6 +338,37 @@ def test_compare_says_what_it_cannot_say(plimsoll, ids, tmp_path):
     assert "no difference proved" in r.summary["verdict"] or "95 %" in r.summary["verdict"]
 
 
+def test_compare_leaves_no_line_out_unsaid(plimsoll, ids, tmp_path):
+    """Two stages of one op, size and number in flight: the second was in no row, and "no difference proved" was the answer."""
+    stage = """
+[[stage]]
+name = "{name}"
+[[stage.workload]]
+mix = {{ get = 1 }}
+size = "64KiB"
+concurrency = 8
+stop = {{ duration = "30s" }}
+"""
+
+    def two(name, base, more=""):
+        path = sim(tmp_path, name, base="2ms")
+        text = path.read_text()
+        head = text[:text.index("[[stage]]")]
+        second = stage.format(name="second").replace("concurrency = 8", f'concurrency = 8\npacing = {{ constant = "{base}/s" }}')
+        path.write_text(head + stage.format(name="first") + second + more)
+        return path
+
+    a, b = two("one", 2000), two("two", 500)
+    r = plimsoll("compare", "--json", *(ids(a, i) for i in range(3)), "--", *(ids(b, 10 + i) for i in range(3)))
+    rates = {x["name"]: x["outcome"] for x in r.summary["comparisons"] if x["measure"] == "rate"}
+    assert len(rates) == 2 and any("second" in name and what == "faster" for name, what in rates.items()), rates
+    # What one side has alone is told of.
+    c = two("three", 2000, stage.format(name="third").replace("64KiB", "4KiB"))
+    r = plimsoll("compare", "--json", ids(a, 20), "--", ids(c, 21))
+    assert "F43" in r.codes(), r.summary["findings"]
+    assert any("get 4 KiB, 8 in flight" in f["text"] for f in r.summary["findings"] if f["code"] == "F43")
+
+
 def test_a_run_counts_once_and_labels_stand_for_their_runs(plimsoll, ids, tmp_path, runs):
     """Given again, itself or as a copy, a run would look like a repeat that agrees to the last digit."""
     plan, other = sim(tmp_path, "one", base="2ms"), sim(tmp_path, "two", base="3ms")

@@ -307,7 +307,9 @@ def test_beyond_this_machine_there_is_tls_and_a_token(background, runs):
     assert any("SHA-256" in line for line in told.lines)
     at = urllib.parse.urlsplit(f"https://127.0.0.1:{shown.port}/")
     context = ssl._create_unverified_context()
-    assert ask(at, "/", context=context)[0] == 401
+    refused = ask(at, "/", context=context)
+    # Whoever may not ask keeps no place of those who may.
+    assert refused[0] == 401 and refused[1]["connection"] == "close"
     assert ask(at, "/metrics", context=context, authorization="Bearer wrong")[0] == 401
     assert ask(at, "/?token=wrong", context=context)[0] == 401
     status, headers, _ = ask(at, f"/?token={token}", context=context)
@@ -315,6 +317,9 @@ def test_beyond_this_machine_there_is_tls_and_a_token(background, runs):
     assert status == 303 and headers["location"] == "/" and token not in cookie
     assert all(word in cookie for word in ("HttpOnly", "Secure", "SameSite=Strict"))
     assert ask(at, "/", context=context, cookie=cookie.split(";")[0])[0] == 200
+    # Opened again with the cookie, the token leaves the address, too.
+    again = ask(at, f"/runs/x?token={token}", context=context, cookie=cookie.split(";")[0])
+    assert again[0] == 303 and again[1]["location"] == "/runs/x"
     assert ask(at, "/metrics", context=context, authorization=f"Bearer {token}")[0] == 200
     assert ask(at, "/", context=context, cookie=cookie.split(";")[0], host=f"evil.example:{shown.port}")[0] == 403
     with pytest.raises((http.client.HTTPException, OSError)):

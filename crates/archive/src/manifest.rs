@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_store::net;
+use plimsoll_store::{bounds, net};
 use serde::{Deserialize, Serialize};
 
 use crate::PlimError;
@@ -25,6 +25,8 @@ const FILES: [&str; 8] = [
     "remarks",
     "journal",
 ];
+/// What is made of the raw data. Only a seal vouches for it.
+pub(crate) const RESULTS: [&str; 2] = ["analysis.json", "summary.json"];
 /// Directories of streams.
 pub(crate) const STREAMS: [&str; 2] = ["intervals", "samples"];
 
@@ -51,7 +53,8 @@ pub struct PackedFile {
 }
 
 impl PlimManifest {
-    /// Whether it is one that [`crate::pack`] writes: only names of a run directory, one run, and not more than may be unpacked.
+    /// Whether it is one that [`crate::pack`] writes: only names of a run directory, one run, no document that would not be read, and not
+    /// more than may be unpacked.
     pub(crate) fn check(&self, most_bytes: u64) -> Result<(), PlimError> {
         if !is_id(&self.id) {
             return Err(PlimError::bad(format!("'{}' is no name of a run", shown(&self.id))));
@@ -61,6 +64,9 @@ impl PlimManifest {
         }
         if !self.files.contains_key("plan.toml") {
             return Err(PlimError::bad("there is no plan.toml in it"));
+        }
+        if let Some(e) = self.files.iter().find_map(|(name, f)| too_large(name, f.bytes)) {
+            return Err(e);
         }
         let bytes = self.files.values().map(|f| f.bytes).try_fold(0u64, u64::checked_add);
         match bytes {
@@ -74,6 +80,15 @@ impl PlimManifest {
             )),
         }
     }
+}
+
+/// Documents are read whole, and no run writes larger ones than are read.
+fn too_large(name: &str, bytes: u64) -> Option<PlimError> {
+    let most = bounds::most_bytes(name).filter(|most| bytes > *most)?;
+    Some(PlimError::new(
+        format!("{name} is {bytes} bytes long, and at most {most} are read of it"),
+        "No run writes such a file: get the run again from where it was made",
+    ))
 }
 
 /// A name from outside, short enough for a message.

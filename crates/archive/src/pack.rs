@@ -9,14 +9,15 @@ use std::path::Path;
 use plimsoll_store::RunDir;
 use tar::{EntryType, Header};
 
-use crate::manifest::{self, MANIFEST, PLIM_FORMAT, PackedFile, PlimManifest, STREAMS};
+use crate::manifest::{self, MANIFEST, PLIM_FORMAT, PackedFile, PlimManifest, RESULTS, STREAMS};
 use crate::{PlimError, unpack};
 
 /// zstd's default: what is large in a run is compressed already.
 const LEVEL: i32 = 3;
 
 /// Writes the run into `out`, and says what was written; ends with an error as soon as `stop` says so. Refused while the run is going on, and where its raw data is not what was sealed:
-/// nobody is to be handed that as a record. A run that was killed is packed as far as it was recorded.
+/// nobody is to be handed that as a record. A run that was killed is packed as far as it was recorded, without
+/// a result: no seal says whose that is, and it is made again from the record.
 pub fn pack(run: &RunDir, out: impl Write, stop: &dyn Fn() -> bool) -> Result<PlimManifest, PlimError> {
     let id = run.id();
     if !manifest::is_id(&id) {
@@ -40,7 +41,10 @@ pub fn pack(run: &RunDir, out: impl Write, stop: &dyn Fn() -> bool) -> Result<Pl
             "`plimsoll runs show` says what is left of it; a packed run is one that nobody changed",
         ));
     }
-    let files = names(run.path())?;
+    let mut files = names(run.path())?;
+    if !files.iter().any(|name| name == "seal.json") {
+        files.retain(|name| !RESULTS.contains(&name.as_str()));
+    }
     let hashed = |name: &String| {
         let from = Stoppable { from: opened(&run.path().join(name))?, stop };
         Ok((name.clone(), hashed(from, name)?))

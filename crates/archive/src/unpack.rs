@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tar::{Archive, EntryType};
 
 use crate::PlimError;
-use crate::manifest::{self, MANIFEST, MOST_MANIFEST_BYTES, PLIM_FORMAT, PlimManifest, STREAMS};
+use crate::manifest::{self, MANIFEST, MOST_MANIFEST_BYTES, PLIM_FORMAT, PlimManifest, RESULTS, STREAMS};
 use crate::pack::{HashingReader, Stoppable};
 use crate::staging::Staging;
 
@@ -113,7 +113,23 @@ fn checked(dir: &Path) -> Result<RunDir, PlimError> {
             altered.join(", ")
         )));
     }
+    if run.sealed().map_err(wrong)?.is_none() {
+        without_results(dir)?;
+    }
     Ok(run)
+}
+
+/// No seal vouches for them, and they would be taken for the run's: it is judged by its record.
+fn without_results(dir: &Path) -> Result<(), PlimError> {
+    for name in RESULTS {
+        match std::fs::remove_file(dir.join(name)) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(PlimError::io(&format!("leave out {name}"), &e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reads a `.plim` of at most `most_bytes` unpacked to its end. Once its manifest is known and checked `begin` gives what takes the files, by

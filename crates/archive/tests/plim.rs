@@ -229,13 +229,17 @@ fn lengths_are_believed_only_inside_of_bounds() {
         m
     };
     let first = |bytes: u64| (name.as_str(), EntryType::Regular, text(&of(bytes)));
-    // It says that it holds more than it may.
-    for bytes in [1 << 40, u64::MAX] {
-        let told = refused(&made(&[first(bytes)]));
+    // It says that it holds more than it may. Streams have no bound of their own.
+    let with_stream = |bytes: u64| {
+        let mut m = of(10);
+        m["files"]["intervals/local.zst"] = serde_json::json!({"bytes": bytes, "xxh3": "0"});
+        m
+    };
+    for bytes in [1 << 40, u64::MAX - 10] {
+        let told = refused(&made(&[(name.as_str(), EntryType::Regular, text(&with_stream(bytes)))]));
         assert!(told.contains("are allowed"), "{told}");
     }
-    let mut two = of(u64::MAX);
-    two["files"]["env.json"] = serde_json::json!({"bytes": 2, "xxh3": "0"});
+    let two = with_stream(u64::MAX);
     assert!(refused(&made(&[(&name, EntryType::Regular, text(&two))])).contains("2^64"));
     // It holds more than it says: kilobytes that grow to gigabytes are not followed.
     let bomb = made(&[first(10), (&plan, EntryType::Regular, vec![0; 80 << 20])]);
@@ -325,6 +329,72 @@ fn a_killed_run_is_packed_as_far_as_it_was_recorded() {
     let (_dir, file, root) = place(&packed(&run));
     let unpacked = unpack(&file, &root, &|| false).unwrap();
     assert!(unpacked.run.sealed().unwrap().is_none());
+}
+
+/// Without a seal nobody says whose a result is: it is neither packed nor taken out of a pack.
+#[test]
+fn a_result_without_a_seal_does_not_go_along() {
+    let home = tempfile::tempdir().unwrap();
+    let run = run_in(home.path());
+    let results = ["summary.json", "analysis.json"];
+    for name in results {
+        fs::write(run.path().join(name), "{}").unwrap();
+    }
+    let sealed = packed(&run);
+    run.unseal().unwrap();
+    let mut bytes = Vec::new();
+    let manifest = pack(&run, &mut bytes, &|| false).unwrap();
+    assert!(results.iter().all(|name| !manifest.files.contains_key(*name)), "{manifest:?}");
+    // As an older version packed it, or somebody by hand.
+    let mut entries = entries_of(&sealed);
+    let mut manifest: PlimManifest = serde_json::from_slice(&entries[0].1).unwrap();
+    manifest.files.remove("seal.json").unwrap();
+    entries[0].1 = serde_json::to_vec(&manifest).unwrap();
+    entries.retain(|(name, _)| !name.ends_with("seal.json"));
+    let all: Vec<Entry<'_>> =
+        entries.iter().map(|(n, b)| (n.as_str(), EntryType::Regular, b.clone())).collect();
+    let (_dir, file, root) = place(&made(&all));
+    let unpacked = unpack(&file, &root, &|| false).unwrap().run;
+    assert!(results.iter().all(|name| !unpacked.path().join(name).exists()));
+    let (_dir, file, root) = place(&sealed);
+    assert!(unpack(&file, &root, &|| false).unwrap().run.path().join("summary.json").exists());
+}
+
+fn entries_of(plim: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut tar = tar::Archive::new(zstd::Decoder::new(plim).unwrap());
+    let read = |entry: std::io::Result<tar::Entry<'_, _>>| {
+        let mut entry = entry.unwrap();
+        let (name, mut bytes) = (entry.path().unwrap().display().to_string(), Vec::new());
+        std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+        (name, bytes)
+    };
+    tar.entries().unwrap().map(read).collect()
+}
+
+/// It is told by the manifest, and nothing of it is unpacked. Whoever packs is told, too.
+#[test]
+fn a_document_that_is_larger_than_is_read_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let run = run_in(home.path());
+    for name in ["plan.toml", "env.json", "seal.json", "summary.json", "analysis.json", "journal", "remarks"]
+    {
+        let mut manifest = manifest_of(&run);
+        let bytes = plimsoll_store::bounds::most_bytes(name).unwrap() + 1;
+        manifest["files"][name] = serde_json::json!({ "bytes": bytes, "xxh3": "0" });
+        let id = format!("{}/plim.json", run.id());
+        let mut begun = false;
+        let packed = made(&[(&id, EntryType::Regular, text(&manifest))]);
+        let told = plimsoll_archive::read_plim(&packed[..], u64::MAX, |_| {
+            begun = true;
+            Ok(|_: &str, _: &mut dyn std::io::Read| Ok(()))
+        });
+        let told = told.unwrap_err().problem;
+        assert!(!begun && told.contains(name) && told.contains(&bytes.to_string()), "{told}");
+    }
+    fs::File::options().append(true).open(run.path().join("plan.toml")).unwrap().set_len(17 << 20).unwrap();
+    run.unseal().unwrap();
+    let told = pack(&run, std::io::sink(), &|| false).unwrap_err().problem;
+    assert!(told.contains("plan.toml is 17825792 bytes long, and at most 16777216"), "{told}");
 }
 
 /// Whoever waits no longer, at whichever piece of it, finds nothing left.

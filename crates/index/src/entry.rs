@@ -1,11 +1,12 @@
 //! What the index knows of a run: all that a list shows, and its lines.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Estimate, Plan, RunStatus, RunSummary};
 use plimsoll_report::{RunReport, glance};
-use plimsoll_store::{RunDir, RunEntry, RunState};
+use plimsoll_store::{RunDir, RunEntry, RunState, StoreError, bounds};
 use serde::{Deserialize, Serialize};
 
 use crate::filter::RunStanding;
@@ -57,6 +58,10 @@ pub struct IndexedLine {
     pub size_bytes: u64,
     /// Ops in flight at most.
     pub concurrency: u32,
+    /// Of an open loop, ops a second. Null: as many in flight, always.
+    pub offered_per_s: Option<f64>,
+    /// What its run was put on, in words: kind, name, endpoints, bucket, path.
+    pub target: String,
     /// Its figures may be used.
     pub valid: bool,
     /// Null where the data does not carry it.
@@ -82,15 +87,20 @@ impl IndexedRun {
 pub(crate) fn read(dir: &RunDir) -> (IndexedRun, Vec<IndexedLine>) {
     let mut entry = RunEntry::of(dir);
     let summary = entry.summary.take();
-    let plan = dir.plan().ok();
-    let title = summary.clone().map(|s| glance::title(&RunReport::of(s)));
+    let plan = dir.plan();
+    let unread = unread(dir, &entry, &plan, summary.is_none());
+    let plan = plan.ok();
+    // Of a run without a seal no figure is believed; what it was of is said all the same.
+    let stored = || (entry.state != RunState::Sealed).then(|| dir.summary().ok()).flatten();
+    let words = summary.clone().or_else(stored);
+    let title = words.clone().map(|s| glance::title(&RunReport::of(s)));
     let run = IndexedRun {
-        what: entry.name.clone().or(title).unwrap_or_default(),
+        what: unread.or(entry.name.clone()).or(title).unwrap_or_default(),
         result: summary.as_ref().map(glance::result).unwrap_or_default(),
         mark: summary.as_ref().map(glance::mark).unwrap_or_default(),
         answered: summary.as_ref().map(|s| s.answered),
         standing: standing(entry.state, entry.status),
-        ops: summary
+        ops: words
             .iter()
             .flat_map(|s| &s.workloads)
             .map(|w| w.op.clone())
@@ -98,11 +108,36 @@ pub(crate) fn read(dir: &RunDir) -> (IndexedRun, Vec<IndexedLine>) {
             .into_iter()
             .collect(),
         targets: plan.as_ref().map(targets).unwrap_or_default().into_iter().collect(),
-        imported: summary.as_ref().and_then(|s| s.environment.imported.as_ref()).map(|i| i.tool.clone()),
+        imported: words.as_ref().and_then(|s| s.environment.imported.as_ref()).map(|i| i.tool.clone()),
         entry,
     };
     let lines = summary.map(|s| lines(&run, &s)).unwrap_or_default();
     (run, lines)
+}
+
+fn is_too_large(journal: &Path) -> bool {
+    let most = bounds::most_bytes("journal");
+    most.zip(journal.metadata().ok()).is_some_and(|(most, file)| file.len() > most)
+}
+
+/// Documents that are there and cannot be read: damaged, or larger than any run writes. `None`: there are none.
+fn unread(
+    dir: &RunDir,
+    entry: &RunEntry,
+    plan: &Result<Plan, StoreError>,
+    no_summary: bool,
+) -> Option<String> {
+    let is_there = |name: &str| dir.path().join(name).is_file();
+    let is_sealed = entry.state == RunState::Sealed;
+    // Nothing that was read well is read again.
+    let mut names = Vec::new();
+    let mut add = |name, is_bad: bool| names.extend(is_bad.then_some(name));
+    add("plan.toml", is_there("plan.toml") && plan.is_err());
+    add("env.json", is_there("env.json") && entry.started_at.is_empty() && dir.env().is_err());
+    add("seal.json", entry.state == RunState::Unfinished && dir.sealed().is_err());
+    add("summary.json", is_there("summary.json") && is_sealed && no_summary);
+    add("journal", is_too_large(&dir.journal_path()));
+    (!names.is_empty()).then(|| format!("{} cannot be read", names.join(", ")))
 }
 
 pub(crate) fn standing(state: RunState, status: Option<RunStatus>) -> RunStanding {
@@ -130,6 +165,8 @@ fn lines(run: &IndexedRun, summary: &RunSummary) -> Vec<IndexedLine> {
             together: w.together as usize,
             size_bytes: w.size_bytes,
             concurrency: w.concurrency,
+            offered_per_s: w.offered_per_s,
+            target: run.targets.join(" "),
             valid: w.valid,
             ops_per_s: w.ops_per_s,
             bytes_per_s: w.bytes_per_s,

@@ -30,6 +30,8 @@ pub struct RunIndex {
     /// Held shared while the file is open: nobody removes it under us.
     lock: Option<File>,
     note: Option<String>,
+    /// SQLite's own number of the file's content, as other connections left it when it was last asked for.
+    version: Option<i64>,
 }
 
 /// What bringing an index up to date came to.
@@ -73,13 +75,20 @@ impl RunIndex {
             Err(IndexError::Damaged(_)) => remade(file, &lock)?,
             Err(e) => return Err(e.to_string()),
         };
-        Ok(Self { root: root.into(), db, file: Some(file.into()), lock: Some(lock), note: None })
+        Ok(Self {
+            root: root.into(),
+            db,
+            file: Some(file.into()),
+            lock: Some(lock),
+            note: None,
+            version: None,
+        })
     }
 
     fn in_memory(root: &Path, note: Option<String>) -> Result<Self, IndexError> {
         let db = Connection::open_in_memory()?;
         tables::prepare(&db)?;
-        Ok(Self { root: root.into(), db, file: None, lock: None, note })
+        Ok(Self { root: root.into(), db, file: None, lock: None, note, version: None })
     }
 
     /// Why the index is in memory, in words, where it was to be in a file: all runs are read each time.
@@ -90,6 +99,14 @@ impl RunIndex {
     /// Reads what is new or has changed since, and forgets what is gone.
     pub fn refresh(&mut self) -> Result<Refreshed, IndexError> {
         self.sound(|index| index.brought_up_to_date())
+    }
+
+    /// Whether another process wrote into the index since this was last asked: what it found there, a [`Self::refresh`] of ours no longer
+    /// finds to be new.
+    pub fn changed_elsewhere(&mut self) -> Result<bool, IndexError> {
+        let version: i64 = self.db.pragma_query_value(None, "data_version", |row| row.get(0))?;
+        let before = self.version.replace(version);
+        Ok(before != Some(version))
     }
 
     /// The runs that are wanted, oldest first, as of the last [`Self::refresh`].

@@ -15,7 +15,7 @@ use crate::fingerprint::Fingerprint;
 use crate::{IndexError, RunStanding};
 
 /// Raised whenever the tables, or what is put into them, change.
-pub(crate) const SCHEMA_VERSION: i64 = 3;
+pub(crate) const SCHEMA_VERSION: i64 = 4;
 /// `plim`: what file(1) and SQLite know our file by.
 const APPLICATION_ID: i64 = 0x706c_696d;
 

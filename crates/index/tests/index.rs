@@ -278,3 +278,64 @@ fn how_a_rate_went_is_read_once_of_runs_that_have_one() {
     assert_eq!(index.read_courses(Duration::from_secs(60)).unwrap(), 4);
     assert_eq!(index.courses().unwrap(), known);
 }
+
+/// A list goes on with the other runs, and says of a damaged one that it is.
+#[test]
+fn what_cannot_be_read_is_said_and_the_others_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    three(dir.path());
+    let ids = ["20261101-080000-0001", "20261102-080000-0002", "20261103-080000-0003"];
+    let grow = |id: &str, name: &str| {
+        fs::File::options()
+            .append(true)
+            .open(dir.path().join(id).join(name))
+            .unwrap()
+            .set_len(3 << 30)
+            .unwrap();
+    };
+    grow(ids[0], "plan.toml");
+    grow(ids[0], "summary.json");
+    grow(ids[1], "seal.json");
+    let mut index = open(dir.path());
+    assert_eq!(index.refresh().unwrap(), Refreshed { runs: 3, read: 3, gone: 0 });
+    let what: Vec<String> = index.runs(&RunFilter::default()).unwrap().into_iter().map(|r| r.what).collect();
+    assert_eq!(what[..2], ["plan.toml, summary.json cannot be read", "seal.json cannot be read"]);
+    assert!(!what[2].is_empty() && !what[2].contains("cannot be read"), "{}", what[2]);
+}
+
+/// Nothing vouches for them: the file may be edited, or of before the run was resumed.
+#[test]
+fn figures_of_a_run_without_a_seal_are_not_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let id = "20261101-080000-0001";
+    make(dir.path(), &MadeRun { id, unsealed: true, ..MadeRun::default() });
+    make(dir.path(), &MadeRun { id: "20261102-080000-0002", hours: 24, ..MadeRun::default() });
+    let mut index = open(dir.path());
+    index.refresh().unwrap();
+    let runs = index.runs(&RunFilter::default()).unwrap();
+    let of =
+        |run: &plimsoll_index::IndexedRun| (run.standing, run.result.is_empty(), run.entry.verdict.is_none());
+    assert_eq!((of(&runs[0]), runs[0].answered), ((RunStanding::Killed, true, true), None));
+    assert_eq!(of(&runs[1]), (RunStanding::Valid, false, false));
+    // What it was of is said all the same, and by that it is found.
+    assert_eq!((&runs[0].what, &runs[0].ops), (&runs[1].what, &runs[1].ops));
+    let lines = index.lines(&RunFilter::default()).unwrap();
+    assert!(!lines.is_empty() && lines.iter().all(|l| l.run != id), "{lines:?}");
+}
+
+/// The name of a listed run is the one by which it is opened.
+#[test]
+fn a_link_to_a_run_is_listed_by_its_own_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, elsewhere) = (dir.path().join("runs"), dir.path().join("elsewhere"));
+    fs::create_dir(&root).unwrap();
+    make(&elsewhere, &MadeRun { id: "20261101-080000-0001", ..MadeRun::default() });
+    std::os::unix::fs::symlink(elsewhere.join("20261101-080000-0001"), root.join("linked")).unwrap();
+    let mut index = open(&root);
+    index.refresh().unwrap();
+    assert_eq!(ids(&mut index, RunFilter::default()), ["linked"]);
+    let found = RunDir::find(&root, "linked").unwrap();
+    assert_eq!((found.id(), found.path()), ("linked".into(), &*root.join("linked")));
+    assert_eq!(RunDir::find(&root, "last").unwrap().id(), "linked");
+    assert!(RunDir::find(&root, "20261101-080000-0001").is_err());
+}

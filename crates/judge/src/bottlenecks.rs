@@ -135,9 +135,15 @@ fn proved(summary: &RunSummary) -> Option<Bottleneck> {
     };
     let at_once = summary.limits.iter().any(|l| l.binding == "in_flight").then(|| vec!["requests in flight"]);
     let found: Vec<&str> = summary.limits.iter().map(caps).find(|c: &Vec<&str>| !c.is_empty()).or(at_once)?;
+    let likely = summary.limits.iter().filter(|l| !caps(l).is_empty()).all(LimitSummary::is_likely_only);
     Some(Bottleneck {
         candidate: format!("limiter (on {})", found.join(" and ")),
-        verdict: "proved".into(),
+        verdict: if likely && summary.limits.iter().any(|l| !caps(l).is_empty()) {
+            "likely"
+        } else {
+            "proved"
+        }
+        .into(),
         ..Bottleneck::default()
     })
 }
@@ -249,7 +255,10 @@ mod tests {
             refused: None,
             evidence: Vec::new(),
         }];
-        assert_eq!(proved(&s).unwrap().candidate, "limiter (on ops)");
+        let of = |s: &RunSummary| proved(s).map(|b| (b.candidate, b.verdict)).unwrap();
+        assert_eq!(of(&s), ("limiter (on ops)".to_owned(), "proved".to_owned()));
+        s.limits[0].evidence = vec![("verdict".into(), "throttle likely".into())];
+        assert_eq!(of(&s).1, "likely");
         s.limits[0].ops_per_s = cap(false);
         assert_eq!(proved(&s), None);
         s.limits[0].binding = "in_flight".into();

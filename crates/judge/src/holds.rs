@@ -14,10 +14,12 @@ use plimsoll_stats::validity::{Facts, SteadyFact};
 use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
+use super::agents::machines;
 use super::asked::backs_off;
 use super::line::Line;
 use super::long_ops::{self, Work};
 use super::part::{Part, horizon_s};
+use super::resources::Resources;
 use super::shapes;
 
 /// Slices of the series that the methods look at.
@@ -62,8 +64,9 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let (x, dt) = (&series.ok_per_s, series.dt_s);
     let judged = steady::steady(x, dt);
     let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
-    let throttle = throttle::judge(x, dt, &fit, &series.context());
     let offset_s = series.start_s;
+    let taken = machine_was_taken(data, part, &fit, offset_s);
+    let throttle = throttle::judge(x, dt, &fit, &series.context(taken));
     let shape = shape::shape(x, dt, &judged.levels);
     let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
     let verdict = match &shape {
@@ -102,6 +105,8 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let kept = !series.backs_off || series.keeps_tokens(&fit);
     // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
     let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
+    // Whoever took the machine's processors made the step, unless refusals say who did.
+    let other = other || (taken && throttle.verdict != ThrottleVerdict::Proved);
     held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other && shape.is_none();
     if held.cliff_is_answer && kept {
         held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));
@@ -110,7 +115,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let refused = series.refused_share();
     held.findings = match &shape {
         Some(shape) => vec![shapes::finding(line, shape, &held.hold, refused)],
-        None => findings(line, &fit, &throttle, &judged.verdict, kept),
+        None => findings(line, &fit, &throttle, &judged.verdict, Beside { kept, taken }),
     };
     let law = shapes::law(shape.as_ref(), &throttle, &judged.verdict, shape::range(x, dt), &held.hold);
     let is_block = line.kind.is_some_and(|k| k.is_block());
@@ -251,8 +256,10 @@ impl Series {
         sum(&self.throttled_per_s) / sum(&self.attempts_per_s).max(f64::MIN_POSITIVE)
     }
 
-    fn context(&self) -> ThrottleContext {
+    fn context(&self, taken: bool) -> ThrottleContext {
         ThrottleContext {
+            // That nothing was saturated would have to be known of the servers, too.
+            saturated: taken.then_some(true),
             refused_per_s: self.throttled_per_s.clone(),
             attempts_per_s: self.attempts_per_s.clone(),
             latency_s: self.latency_s.clone(),
@@ -373,12 +380,47 @@ fn limit(line: &Line<'_>, fit: &bucket::TierFit, throttle: &Throttle) -> LimitSu
     }
 }
 
+/// Processors of which so much is used have none left for a load. Guess: as of the client (V07).
+const FULL: f64 = 0.9;
+/// Part of what a load's own use fell by that others took: then they, and no limiter, may have made it fall. Guess.
+const TAKEN: f64 = 0.5;
+/// Less of the machine is nobody's load. Guess.
+const LEAST_TAKEN: f64 = 0.05;
+
+/// Whether others took the client's processors at the deepest step down, and so much of them as may explain it.
+fn machine_was_taken(data: &RunData, part: &Part<'_>, fit: &bucket::TierFit, offset_s: f64) -> bool {
+    let steps = fit.levels.windows(2).filter(|w| w[1].rate < w[0].rate && w[0].rate > 0.0);
+    let Some(w) = steps.min_by(|a, b| (a[1].rate / a[0].rate).total_cmp(&(b[1].rate / b[0].rate))) else {
+        return false;
+    };
+    let ns = |s: f64| ((offset_s + s).max(0.0) * 1e9) as u64;
+    let fell = 1.0 - w[1].rate / w[0].rate;
+    machines(data, part.stage).into_iter().any(|(agent, host)| {
+        let seen =
+            |from_s, to_s| Resources::of(&host.samples, &agent.host.machine.nics, ns(from_s), ns(to_s));
+        let (before, after) = (seen(w[0].start_s, w[0].end_s), seen(w[1].start_s, w[1].end_s));
+        let taken = after.others_cpu.zip(before.others_cpu).map(|(a, b)| a - b);
+        let own = before.own_cpu.unwrap_or(0.0);
+        after.system_cpu.is_some_and(|used| used >= FULL)
+            && taken.is_some_and(|t| t >= LEAST_TAKEN.max(TAKEN * fell * own))
+    })
+}
+
+/// What is known beside the series.
+#[derive(Clone, Copy)]
+struct Beside {
+    /// The bucket holds what came in while the load paused.
+    kept: bool,
+    /// Others took the client's processors at the step.
+    taken: bool,
+}
+
 fn findings(
     line: &Line<'_>,
     fit: &bucket::TierFit,
     throttle: &Throttle,
     steady: &SteadyVerdict,
-    kept: bool,
+    beside: Beside,
 ) -> Vec<Finding> {
     use plimsoll_model::Level::{Info, Qualified};
     let mut out = Vec::new();
@@ -389,16 +431,27 @@ fn findings(
             FitVerdict::Bucket | FitVerdict::MultiTier,
         ) => {
             let tier = fit.tiers.last();
-            let text = format!(
+            let fell = format!(
                 "The rate fell from {:.0} to {:.0} ops/s after {:.0} s ({}), so the mean over the window is not a \
-                 sustained rate. The rate after the fall is {}{:.0} ops/s; measure it with plimsoll limits.",
+                 sustained rate.",
                 tier.map_or(fit.burst, |t| t.before),
                 fit.sustained,
                 tier.map_or(0.0, |t| t.cliff_s),
-                throttle.verdict.name(),
-                if kept { "" } else { "at least (the load held back after refused attempts) " },
-                fit.sustained
+                throttle.verdict.name()
             );
+            let rest = match (beside.taken, beside.kept) {
+                (true, _) => {
+                    " Other processes took this machine's CPU at that time, which explains it as well as a \
+                              limiter would: measure again without them."
+                        .to_owned()
+                }
+                (false, kept) => format!(
+                    " The rate after the fall is {}{:.0} ops/s; measure it with plimsoll limits.",
+                    if kept { "" } else { "at least (the load held back after refused attempts) " },
+                    fit.sustained
+                ),
+            };
+            let text = fell + &rest;
             out.push(Finding::new("F30", "cliff", Qualified, text).on(label));
         }
         (ThrottleVerdict::PeriodicDips(gap), _) => {

@@ -51,6 +51,7 @@ use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{RunData, Totals, Window};
 
+pub use asked::nominal_size;
 pub use cost::seen as cost_seen;
 pub use outcome::{COST_BUDGET_REACHED, GUARD_REACHED, exit_code};
 pub use servers::{background_work, server_resources};

@@ -297,7 +297,9 @@ impl<'a> Line<'a> {
         // Points are whole steps inside the window; the value counts the whole window, or the whole phase.
         let value = self.mean_of(data, only, work);
         let moved = |x: f64| (value + x - within.value).max(0.0);
-        Some(Estimate { value, low: moved(within.low), high: moved(within.high), n_eff: within.n_eff })
+        // Of slices that are alike the interval has no width, and its ends may be off by the last digit.
+        let (low, high) = (moved(within.low).min(value), moved(within.high).max(value));
+        Some(Estimate { value, low, high, n_eff: within.n_eff })
     }
 
     /// One number per step of the window, summed over the line's kinds.

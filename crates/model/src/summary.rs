@@ -351,6 +351,11 @@ impl LimitSummary {
     /// From this share of refused attempts on there is a limiter, whatever else is known of it.
     pub const REFUSES: f64 = 0.01;
 
+    /// Its shape is a limiter's, and nothing that was refused or came back proves that it is one.
+    pub fn is_likely_only(&self) -> bool {
+        self.evidence.iter().any(|(name, said)| name == "verdict" && said == "throttle likely")
+    }
+
     /// How long the rates were seen, where no burst that ended shows that they last: the shorter of both.
     pub fn held_for_s(&self) -> Option<f64> {
         let open = |b: &Option<BucketSummary>| {

@@ -14,10 +14,15 @@ use crate::{output, runs_dir};
 /// Directories of runs that are read in this process: gone when it ends in order.
 static READ: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
 
-/// A run by its directory, its id (or the start of it), `last`, or a packed run's file, which is only read.
+/// A run by its directory, its id (or the start of it), `last`, or a packed run's file, which is only read. A result that no seal vouches for
+/// is not read of any.
 pub fn find(root: Option<&Path>, name: &str) -> Result<RunDir, Fault> {
     if !is_packed(name) {
-        return runs_dir::find(root, name);
+        let run = runs_dir::find(root, name)?;
+        if run.summary_is_there() {
+            runs_dir::judged(&run)?;
+        }
+        return Ok(run);
     }
     let cannot = |e: std::io::Error| {
         Fault::input(

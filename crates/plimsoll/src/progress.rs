@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_model::count::counted;
 use plimsoll_model::event::{Counted, Event, Figures, Live};
+use plimsoll_model::text::clean;
 use plimsoll_model::units::{format_latency_ns, significant};
 
 use crate::{fleet_use, output};
@@ -149,7 +150,7 @@ pub fn line(event: &Event) -> String {
             let f = &l.figures;
             let mut text = format!(
                 "{} {}, {}: {}, {}, p50 {}, p99 {}, client busy {:.0} %",
-                l.title,
+                clean(&l.title),
                 l.phase.name(),
                 times(l),
                 ops(f.ops_per_s),
@@ -175,7 +176,8 @@ pub fn line(event: &Event) -> String {
         Event::StageDone { stage, of, title, ok, throttled, failed, seconds } => {
             let place = of.map_or_else(|| format!("{}", stage + 1), |of| format!("{}/{of}", stage + 1));
             let rate = if *seconds > 0.0 { *ok as f64 / seconds } else { 0.0 };
-            let mut text = format!("stage {place} done: {title}, {} in {seconds:.1} s, {ok} ok", ops(rate));
+            let mut text =
+                format!("stage {place} done: {}, {} in {seconds:.1} s, {ok} ok", clean(title), ops(rate));
             if *throttled > 0 {
                 let _ = write!(text, ", {throttled} throttled");
             }
@@ -215,7 +217,7 @@ fn block(l: &Live, history: &[f64]) -> String {
     let lost = if l.lost > 0 { format!("\n  fleet    {}", lost(l)) } else { String::new() };
     format!(
         "{stage}{}  {}  {}\n  {}  {:>14}  {:>14}\n  latency  p50 {}  p99 {}  p99.9 {}  max {}\n{throttled}  errors   {errors}\n  client   {:.0} % busy, {:.1} in flight{lost}",
-        l.title,
+        clean(&l.title),
         l.phase.name(),
         times(l),
         sparkline(history),
@@ -315,6 +317,24 @@ mod tests {
             workers: 16,
             lost: 0,
             agents: 1,
+        }
+    }
+
+    #[test]
+    fn a_name_of_a_plan_begins_no_line_of_its_own() {
+        let title = "a\nplimsoll: done\u{202e}";
+        let done = Event::StageDone {
+            stage: 0,
+            of: Some(1),
+            title: title.into(),
+            ok: 1,
+            throttled: 0,
+            failed: 0,
+            seconds: 1.0,
+        };
+        let of_live = line(&Event::Live(Box::new(Live { title: title.into(), ..live() })));
+        for text in [line(&done), of_live] {
+            assert!(!text.contains('\n') && !text.contains('\u{202e}'), "{text}");
         }
     }
 

@@ -325,7 +325,7 @@ fn rate(r: &Rate) -> String {
     )
 }
 
-/// What limits it, where that was proved.
+/// What limits it, where that was proved, or is likely.
 fn bound(r: &RunReport) -> String {
     let refused = kinds(&r.summary)
         .find_map(|k| if let ClaimKind::Refusing(x) = k { Some(x) } else { None })
@@ -333,9 +333,10 @@ fn bound(r: &RunReport) -> String {
             let held = if x.held_back >= 0.01 { " (the load held back)" } else { "" };
             format!("; {}{held}", refuses(x))
         });
-    let proved = r.analysis.bottlenecks.iter().find(|b| b.verdict == "proved");
+    let with = |verdict: &str| r.analysis.bottlenecks.iter().find(|b| b.verdict == verdict);
     refused
-        .or_else(|| proved.map(|b| format!("; limited by the {}", b.candidate)))
+        .or_else(|| with("proved").map(|b| format!("; limited by the {}", b.candidate)))
+        .or_else(|| with("likely").map(|b| format!("; probably limited by the {}", b.candidate)))
         .or_else(|| crate::servers::bound(&r.summary))
         .unwrap_or_default()
 }

@@ -17,6 +17,20 @@ pub fn analyze(run: &RunDir) -> Result<RunSummary, StoreError> {
     Ok(summary)
 }
 
+/// Judges a run that no seal vouches for: what is stored beside its record is believed no more than that record says, and replaced where
+/// it is another judgement. Whether it was.
+pub fn judge_anew(run: &RunDir) -> Result<bool, StoreError> {
+    let (summary, analysis) = by_record(run)?;
+    // A run on a medium that is only read can be shown, too.
+    if run.holds_results(&summary, &analysis)? {
+        return Ok(false);
+    }
+    let was_there = run.summary_is_there();
+    run.write_analysis(&analysis)?;
+    run.write_summary(&summary)?;
+    Ok(was_there)
+}
+
 fn by_record(run: &RunDir) -> Result<(RunSummary, Analysis), StoreError> {
     let data = run.load(&LoadOptions::default())?;
     let windows = windows_of(&data);

@@ -25,7 +25,7 @@ mod trace;
 mod virtual_time;
 mod volumes;
 
-pub use analyze::{analyze, judged_by_record};
+pub use analyze::{analyze, judge_anew, judged_by_record};
 pub use environment::machine;
 pub use error::RunError;
 pub use execute::{Finished, check, execute, resume};

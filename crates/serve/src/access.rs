@@ -102,16 +102,18 @@ impl PageAccess {
         let name = format!("{}=", self.cookie_name());
         let mut shown =
             cookies.flat_map(|c| c.split(';')).filter_map(|c| c.trim().strip_prefix(name.as_str()));
+        let typed = query(uri, "token").filter(|_| method == Method::GET);
+        // Out of the address, also of one who has the cookie by now: it would stay in the history of the browser, and in what is copied.
+        let bare = || Admission::Welcome { location: own_path(uri) };
         if shown.any(|c| same(c, &self.session)) {
-            return None;
+            return typed.map(|_| bare());
         }
         let bearer = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
         if bearer.and_then(|v| v.strip_prefix("Bearer ")).is_some_and(|t| same(t.trim(), token)) {
             return None;
         }
-        let typed = query(uri, "token");
-        if method == Method::GET && typed.is_some_and(|t| same(t, token)) {
-            return Some(Admission::Welcome { location: uri.path().to_owned() });
+        if typed.is_some_and(|t| same(t, token)) {
+            return Some(bare());
         }
         Some(Admission::Refuse(
             StatusCode::UNAUTHORIZED,
@@ -144,6 +146,11 @@ impl PageAccess {
             }
         }
     }
+}
+
+/// The path, as one of this server: `//elsewhere/x` would be that of another.
+fn own_path(uri: &Uri) -> String {
+    format!("/{}", uri.path().trim_start_matches('/'))
 }
 
 /// The value of a name in a query, as it stands there.
@@ -256,6 +263,10 @@ mod tests {
         assert_eq!(get("/metrics?token=wrong", &[]), 401);
         assert_eq!(get("/runs/r?token=secret", &[]), 303);
         assert_eq!(get("/", &[("cookie", "a=b; plimsoll-9741=session")]), 200);
+        // Opened a second time, with the cookie: the token leaves the address all the same.
+        assert_eq!(get("/runs/r?token=secret", &[("cookie", "plimsoll-9741=session")]), 303);
+        let uri = "//evil.example/x?token=secret".parse::<Uri>().unwrap();
+        assert_eq!(own_path(&uri), "/evil.example/x");
         assert_eq!(get("/", &[("cookie", "plimsoll-9741=secret")]), 401);
         assert_eq!(get("/metrics", &[("authorization", "Bearer secret")]), 200);
         assert_eq!(get("/metrics", &[("authorization", "Bearer secre")]), 401);

@@ -26,6 +26,9 @@ const UNWATCHED: Duration = Duration::from_secs(60);
 /// A run that ended is judged by its own process; where that does not happen, it was killed, and is judged here.
 const FOR_ITS_SUMMARY: Duration = Duration::from_secs(10);
 
+/// How long after its end a run's counters and histograms are given out: a scrape each minute sees the last of them a few times. (A choice.)
+const COUNTERS_KEPT: Duration = Duration::from_secs(300);
+
 /// What a run's pages and metrics are taken from.
 #[derive(Debug)]
 pub struct RunFollower {
@@ -38,6 +41,8 @@ pub struct RunFollower {
 struct Shared {
     hints: LiveHints,
     metrics: Option<RunMetrics>,
+    /// When its last look was.
+    ended_at: Option<Instant>,
     title: String,
     /// It is followed whether anybody looks or not.
     is_own: bool,
@@ -80,7 +85,15 @@ impl RunFollower {
     pub fn metrics(&self) -> Option<RunMetrics> {
         let mut shared = self.shared();
         shared.was_asked = true;
-        shared.metrics.clone()
+        let long_ago = shared.ended_at.is_some_and(|at| at.elapsed() > COUNTERS_KEPT);
+        let metrics = shared.metrics.clone();
+        if long_ago { metrics.map(RunMetrics::without_counters) } else { metrics }
+    }
+
+    /// It is over, and its counters are no longer given out.
+    pub fn is_forgotten(&self) -> bool {
+        let ended_at = self.shared().ended_at;
+        self.feed.is_over() && ended_at.is_none_or(|at| at.elapsed() > COUNTERS_KEPT)
     }
 
     /// Why there is nothing to show.
@@ -127,12 +140,17 @@ impl RunFollower {
                     {
                         let mut shared = self.shared();
                         shared.metrics = Some(seen.metrics);
+                        shared.ended_at = seen.is_over.then(Instant::now);
                         shared.title = seen.title;
                         shared.problem = None;
                     }
                     self.feed.update(seen.page);
                     if seen.is_over {
-                        return self.feed.end("the run has ended, and this is its result");
+                        let killed = matches!(dir.sealed(), Ok(None));
+                        return self.feed.end(match killed {
+                            true => "the run was killed, and this is what it had come to",
+                            false => "the run has ended, and this is its result",
+                        });
                     }
                 }
                 Err(e) => {

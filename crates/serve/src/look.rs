@@ -44,10 +44,17 @@ struct SoFar {
 pub fn look(run: &GrowingRun, hints: &LiveHints) -> Result<RunLook, StoreError> {
     let dir = run.dir();
     let is_running = dir.is_running();
-    if !is_running && dir.summary_is_there() {
+    if !is_running && has_result(dir) {
         let report = read(dir, 1)
             .map_err(|e| StoreError::Content { path: dir.path().to_owned(), problem: e.to_string() })?;
-        return Ok(ended(&report));
+        let mut look = ended(&report);
+        // Whoever scrapes each quarter of a minute is to see the last of it. What cannot be read again is in the report's own gaps.
+        if let Ok(data) = dir.load(&LoadOptions::default())
+            && let Ok(whole) = dir.totals(&last_stages(&data), 0)
+        {
+            look.metrics = RunMetrics::of(&report.summary, false, Some((&data, whole.as_slice())));
+        }
+        return Ok(look);
     }
     // What has ended is judged from its files.
     let records: &dyn RunRecords = if is_running { run } else { dir };
@@ -73,6 +80,11 @@ pub fn look(run: &GrowingRun, hints: &LiveHints) -> Result<RunLook, StoreError> 
     Ok(RunLook { page: state(&report, now), title, metrics, is_over: !is_running })
 }
 
+/// Whether it has a result that may be shown as it is: one that no seal vouches for may be anybody's, and is judged by its record.
+pub fn has_result(dir: &RunDir) -> bool {
+    dir.summary_is_there() && !matches!(dir.sealed(), Ok(None))
+}
+
 /// A run that was killed, or goes on: judged in memory, and nothing is written into its directory.
 fn so_far(dir: &RunDir, records: &dyn RunRecords) -> Result<SoFar, StoreError> {
     let mut data = records.load(&LoadOptions::default())?;
@@ -81,13 +93,7 @@ fn so_far(dir: &RunDir, records: &dyn RunRecords) -> Result<SoFar, StoreError> {
         data.damage.clear();
     }
     let windows = windows_of(&data);
-    let from = data.stages.len().saturating_sub(STAGES_COUNTED);
-    let extent = |s: &plimsoll_store::StageData| Window {
-        stage: s.index,
-        from: s.start_ns / data.grid_ns,
-        to: s.last_ns.div_ceil(data.grid_ns).max(s.start_ns / data.grid_ns + 1),
-    };
-    let counted: Vec<Window> = data.stages[from..].iter().map(extent).collect();
+    let counted = last_stages(&data);
     let asked = [&windows.measured[..], &windows.whole[..], &counted[..]].concat();
     let mut totals = records.totals(&asked, windows.measured.len())?;
     let counted = totals.split_off(windows.measured.len() + windows.whole.len());
@@ -96,6 +102,17 @@ fn so_far(dir: &RunDir, records: &dyn RunRecords) -> Result<SoFar, StoreError> {
     let last = data.stages.last().map(|s| s.index);
     let measured = totals.into_iter().find(|t| Some(t.window.stage) == last);
     Ok(SoFar { summary, analysis, data, whole: counted, measured })
+}
+
+/// Those whose counters are given out, each from its first op on.
+fn last_stages(data: &RunData) -> Vec<Window> {
+    let from = data.stages.len().saturating_sub(STAGES_COUNTED);
+    let extent = |s: &plimsoll_store::StageData| Window {
+        stage: s.index,
+        from: s.start_ns / data.grid_ns,
+        to: s.last_ns.div_ceil(data.grid_ns).max(s.start_ns / data.grid_ns + 1),
+    };
+    data.stages[from..].iter().map(extent).collect()
 }
 
 fn ended(report: &RunReport) -> RunLook {

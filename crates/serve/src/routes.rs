@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use axum::http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -66,7 +68,12 @@ async fn guard(State(s): State<Arc<ServeState>>, request: Request, next: Next) -
     let admission = s.access.admit(request.method(), request.uri(), request.headers());
     let mut response = match admission {
         Admission::Go => next.run(request).await,
-        Admission::Refuse(status, why) => refuse(status, why),
+        Admission::Refuse(status, why) => {
+            // Who may not ask keeps no place of those who may: there are only so many connections.
+            let mut refused = refuse(status, why);
+            refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            refused
+        }
         Admission::Welcome { location } => {
             let cookie = format!(
                 "{}={}; Path=/; HttpOnly; Secure; SameSite=Strict",
@@ -131,7 +138,7 @@ async fn network_test(State(s): State<Arc<ServeState>>, Path(id): Path<String>) 
 }
 
 fn report(dir: &RunDir) -> Response {
-    let made = if dir.summary_is_there() {
+    let made = if crate::look::has_result(dir) {
         read(dir, 1)
     } else {
         crate::look::judged(dir).map(|(s, a)| read_as_judged(dir, dir, s, a)).map_err(Into::into)

@@ -128,8 +128,9 @@ impl ServeState {
             return Ok(Arc::clone(&own.follower));
         }
         let mut followers = held(&self.followers);
-        followers.retain(|_, f| !f.feed().is_over());
-        if let Some(follower) = followers.get(id) {
+        // Of those that are over, whoever asks for metrics has the last counters for a while; who asks for the page has a new look.
+        followers.retain(|_, f| !f.is_forgotten());
+        if let Some(follower) = followers.get(id).filter(|f| !f.feed().is_over()) {
             return Ok(Arc::clone(follower));
         }
         let follower = RunFollower::start(dir, self.feed_name(), false)?;

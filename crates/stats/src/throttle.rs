@@ -239,7 +239,11 @@ fn step(
     let yes = |i: usize| evidence[i].passed == Some(true);
     let verdict = if (yes(0) || yes(6)) && yes(1) && yes(2) {
         ThrottleVerdict::Proved
-    } else if yes(1) && yes(2) && [3, 4, 5].into_iter().filter(|&i| yes(i)).count() >= 2 {
+    } else if yes(1)
+        && yes(2)
+        && evidence[5].passed != Some(false)
+        && [3, 4, 5].into_iter().filter(|&i| yes(i)).count() >= 2
+    {
         ThrottleVerdict::Likely
     } else if yes(1) && yes(2) {
         ThrottleVerdict::CauseOpen
@@ -399,6 +403,9 @@ mod tests {
         };
         let likely = verdict(&x, 1.0, &c);
         assert_eq!(likely.verdict, ThrottleVerdict::Likely, "{likely:?}");
+        // A full machine makes such a step, too.
+        let full = ThrottleContext { saturated: Some(true), ..c.clone() };
+        assert_eq!(verdict(&x, 1.0, &full).verdict, ThrottleVerdict::CauseOpen);
         let c = ThrottleContext { earlier_capacity: Some(80_500.0), ..c };
         assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
     }

@@ -15,6 +15,9 @@ pub enum StoreError {
     Record(&'static str),
     #[error("{}: {problem}", path.display())]
     Content { path: PathBuf, problem: String },
+    /// No run writes it.
+    #[error("{} is {bytes} bytes long, and at most {most} are read of it", path.display())]
+    TooLarge { path: PathBuf, bytes: u64, most: u64 },
     #[error(
         "{} has format '{found}', and this program reads '{wanted}'; use the plimsoll that wrote it, or a newer one",
         path.display()

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
+use crate::{StoreError, bounds};
 
 /// Of the journal's head; with a mark, by which its things are ours.
 pub const JOURNAL_FORMAT: &str = "plimsoll.journal/2";
@@ -95,7 +95,7 @@ impl Journal {
         let mut file = crate::plain::open(path, File::options().create(true).read(true).append(true))
             .map_err(StoreError::io("open", path))?;
         lock(&file, path)?;
-        let text = text_of(&mut file).map_err(StoreError::io("read", path))?;
+        let text = text_of(&file, path)?;
         let Replayed { open, last, mark, objects } = replay(path, &text)?;
         if !text.is_empty() && !text.ends_with('\n') {
             // A torn line must not swallow the next one.
@@ -188,17 +188,16 @@ impl Journal {
 }
 
 /// A kill may tear a line in the middle of a character.
-fn text_of(file: &mut File) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+fn text_of(file: &File, path: &Path) -> Result<String, StoreError> {
+    let bytes = bounds::read(file, path, bounds::JOURNAL)?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
 /// The text of a journal; empty when there is none.
 fn read_text(path: &Path) -> Result<String, StoreError> {
-    match crate::plain::open(path, File::options().read(true)).and_then(|mut f| text_of(&mut f)) {
+    match crate::plain::open(path, File::options().read(true)) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        text => text.map_err(StoreError::io("read", path)),
+        file => text_of(&file.map_err(StoreError::io("read", path))?, path),
     }
 }
 
@@ -253,8 +252,7 @@ pub fn kept(path: &Path) -> Result<Vec<Thing>, StoreError> {
 
 /// The mark in a journal's head; `None` where there is none.
 pub fn mark_of(path: &Path) -> Option<String> {
-    let mut file = crate::plain::open(path, File::options().read(true)).ok()?;
-    let text = text_of(&mut file).ok()?;
+    let text = read_text(path).ok()?;
     replay(path, &text).ok().map(|r| r.mark).filter(|m| !m.is_empty())
 }
 

@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod bounds;
 pub mod codec;
 pub mod data;
 mod error;

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_model::net::{NET_FORMAT, NetRecord};
 
-use crate::StoreError;
-use crate::plain;
+use crate::{StoreError, bounds, plain};
 
 /// How their ids begin, which no run's does.
 const PREFIX: &str = "net-";
@@ -47,7 +46,7 @@ pub fn read(path: &Path) -> Result<NetRecord, StoreError> {
     struct Formatted {
         format: String,
     }
-    let bytes = plain::read(path).map_err(StoreError::io("read", path))?;
+    let bytes = plain::read(path, bounds::NET)?;
     let content =
         |e: serde_json::Error| StoreError::Content { path: path.to_owned(), problem: e.to_string() };
     let Formatted { format } = serde_json::from_slice(&bytes).map_err(content)?;

@@ -2,11 +2,13 @@
 //! of ours, and writing to it would write there.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+
+use crate::{StoreError, bounds};
 
 /// Opens a regular file with one name, and nothing else: no link is followed, and no pipe waited for.
 pub(crate) fn open(path: &Path, options: &mut std::fs::OpenOptions) -> io::Result<File> {
@@ -37,11 +39,12 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The whole of it.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_to_read(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// The whole of a document that has at most so many bytes, and no more parts than one of that length can have.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, StoreError> {
+    let file = open_to_read(path).map_err(StoreError::io("read", path))?;
+    let text = bounds::read(&file, path, most)?;
+    bounds::check_parts(&text, path, most)?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -54,7 +57,7 @@ mod tests {
         let pipe = dir.path().join("env.json");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
             .unwrap();
-        assert!(read(&pipe).unwrap_err().to_string().contains("not a regular file"));
+        assert!(read(&pipe, 1).unwrap_err().to_string().contains("not a regular file"));
     }
 
     #[test]

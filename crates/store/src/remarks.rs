@@ -7,14 +7,11 @@ use std::io::{Read, Write};
 use plimsoll_model::analysis::Remark;
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
-use crate::plain;
 use crate::rundir::RunDir;
+use crate::{StoreError, bounds, plain};
 
 const FORMAT: &str = "plimsoll.remarks/1";
 const FILE: &str = "remarks";
-/// More of them are no notes of persons.
-const MOST_BYTES: u64 = 4 << 20;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,7 +38,7 @@ impl RunDir {
         // A run without notes, or with a file that is none of ours, is a run all the same.
         let Ok(file) = plain::open(&path, File::options().read(true)) else { return Ok(Vec::new()) };
         let mut text = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut text).map_err(StoreError::io("read", &path))?;
+        file.take(bounds::REMARKS).read_to_end(&mut text).map_err(StoreError::io("read", &path))?;
         let mut all: Vec<Remark> = String::from_utf8_lossy(&text)
             .lines()
             .filter_map(|line| serde_json::from_str::<Noted>(line).ok())

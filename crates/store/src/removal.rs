@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, op
 
 use plimsoll_model::Plan;
 
-use crate::{StoreError, StreamReader};
+use crate::{StoreError, StreamReader, bounds};
 
 /// Files of a run directory, and what each is called while it is being replaced. The plan is the last to go: until then
 /// a removal that was broken off is still a run, and can be removed.
@@ -102,17 +102,16 @@ fn is_stream(path: &Path) -> bool {
 
 /// Why a directory is not known for one that a run made, by what is in it and not by the names of its files.
 pub(crate) fn doubt(path: &Path) -> Option<String> {
-    let read = || {
-        let mut text = String::new();
-        crate::plain::open(&path.join("plan.toml"), File::options().read(true))?.read_to_string(&mut text)?;
-        Ok::<_, std::io::Error>(text)
-    };
-    match read().map(|t| Plan::from_toml(&t).is_ok()) {
-        Ok(true) => {}
-        Ok(false) => return Some("its plan.toml is not a plan".into()),
+    let plan = path.join("plan.toml");
+    match crate::plain::open(&plan, File::options().read(true)) {
         // Made for a run, and killed before there was a plan: all that is in it is looked at below, as always.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
         Err(e) => return Some(format!("its plan.toml cannot be read: {e}")),
+        Ok(file) => match plan_in(&file, &plan) {
+            Ok(true) => {}
+            Ok(false) => return Some("its plan.toml is not a plan".into()),
+            Err(e) => return Some(format!("its plan.toml cannot be read: {e}")),
+        },
     }
     let has_stream = || {
         STREAMS
@@ -124,6 +123,14 @@ pub(crate) fn doubt(path: &Path) -> Option<String> {
     };
     (!crate::Journal::is_one(&path.join("journal")) && !has_stream())
         .then(|| "neither its journal nor its data was written by a run".into())
+}
+
+/// Whether a plan is in it.
+fn plan_in(file: &File, path: &Path) -> Result<bool, StoreError> {
+    let most = bounds::of(path);
+    let text = bounds::read(file, path, most)?;
+    bounds::check_parts(&text, path, most)?;
+    Ok(String::from_utf8(text).is_ok_and(|t| Plan::from_toml(&t).is_ok()))
 }
 
 /// The journal's lock, for as long as the run is being removed; `None` where there is no journal.

@@ -21,10 +21,9 @@ pub use imported::{IMPORTED_FORMAT, ImportedLines};
 pub use list::{RunEntry, RunState, list, newest};
 pub use seal::{FileSeal, SEAL_FORMAT, Seal};
 
-use crate::StoreError;
 use crate::journal::{self, Journal};
-use crate::plain;
 use crate::stream::{Header, INTERVALS_FORMAT, SAMPLES_FORMAT, StreamReader, StreamWriter};
+use crate::{StoreError, bounds, plain};
 use whole::{check_format, read_json, replace, write_json};
 
 /// Of `env.json`.
@@ -167,15 +166,20 @@ impl RunDir {
         &self.path
     }
 
-    /// The name of the directory.
+    /// The name of the directory: of a link to one it is the link's, by which the run is found below its root.
     pub fn id(&self) -> String {
+        // `.` and `..` are none.
+        self.path.file_name().map_or_else(|| self.real_name(), |n| n.to_string_lossy().into_owned())
+    }
+
+    fn real_name(&self) -> String {
         let full = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         full.file_name().map_or_else(|| "run".into(), |n| n.to_string_lossy().into_owned())
     }
 
     /// Orders runs by their beginning: the second is in the id, and within it the file system tells which was made first.
     fn age(&self) -> (String, Option<std::time::SystemTime>, String) {
-        let id = self.id();
+        let id = self.real_name();
         let made = self.path.metadata().and_then(|m| m.created()).ok();
         (id.chars().take(SECONDS_IN_ID).collect(), made, id)
     }
@@ -198,9 +202,8 @@ impl RunDir {
     /// An error where it is damaged, or not valid by today's rules.
     pub fn plan(&self) -> Result<Plan, StoreError> {
         let path = self.path.join("plan.toml");
-        let text = plain::read(&path)
-            .and_then(|b| String::from_utf8(b).map_err(std::io::Error::other))
-            .map_err(StoreError::io("read", &path))?;
+        let text = String::from_utf8(plain::read(&path, bounds::of(&path))?)
+            .map_err(|e| StoreError::io("read", &path)(std::io::Error::other(e)))?;
         Plan::from_toml(&text).map_err(|e| StoreError::Content { path, problem: e.to_string() })
     }
 

@@ -12,7 +12,7 @@ use plimsoll_stats::compare::{self, Difference};
 use plimsoll_stats::validity::{self, Facts};
 
 use super::runs::CompareCommand;
-use super::several::{self, JointReport, LineKey, line_of};
+use super::several::{self, JointReport, LineKey};
 use super::side;
 use crate::fault::{Exit, Fault};
 
@@ -145,9 +145,9 @@ impl Sides {
             name: format!("{}: {measure}", several::line_name(line)),
             unit: (*unit).into(),
             measure: (*measure).into(),
-            op: line.0.clone(),
-            size_bytes: line.1,
-            concurrency: line.2,
+            op: line.op.clone(),
+            size_bytes: line.size_bytes,
+            concurrency: line.concurrency,
             a_name: self.a_name.clone(),
             b_name: self.b_name.clone(),
             a,
@@ -206,6 +206,7 @@ impl Sides {
 
     fn findings(&self, rows: &[Comparison]) -> Vec<Finding> {
         let mut out = self.left_out.clone();
+        out.extend(several::lines_left_out(self.a.iter().chain(&self.b)));
         out.extend(alike::findings((&self.a, &self.a_name), (&self.b, &self.b_name)));
         for (runs, name) in [(&self.a, &self.a_name), (&self.b, &self.b_name)] {
             for line in several::common_lines(runs.iter()) {
@@ -268,7 +269,7 @@ fn signed_percent(ratio: f64) -> String {
 }
 
 fn values(runs: &[Member], line: &LineKey, of: fn(&WorkloadSummary) -> Option<f64>) -> Vec<f64> {
-    runs.iter().filter_map(|r| of(r.summary.workloads.iter().find(|w| line_of(w) == *line)?)).collect()
+    runs.iter().filter_map(|r| of(several::line(&r.summary, line)?)).collect()
 }
 
 /// What the sides are called: by a label that tells them apart, else A and B.

@@ -126,6 +126,13 @@ fn pack(a: &PackRunArgs) -> Result<Exit, Fault> {
                 file.display(),
                 plimsoll_report::number::size(bytes)
             ));
+            if !manifest.files.contains_key("seal.json") {
+                output::tell(format_args!(
+                    "plimsoll: run {} has no seal: it did not end in order, and nothing vouches for what it holds. It is packed without a \
+                     result, and judged by its record where it is shown",
+                    manifest.id
+                ));
+            }
             Ok(Exit::Valid)
         }
         Err(e) => {

@@ -160,6 +160,11 @@ fn table_of(
         output::tell(format_args!("plimsoll: run {} is left out: {why}", dir.id()));
         Ok(None)
     };
+    if dir.summary_is_there()
+        && let Err(e) = runs_dir::judged(dir)
+    {
+        return without(&e.what);
+    }
     let summary = match dir.summary() {
         Ok(summary) => summary,
         Err(e) => return without(&e),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use plimsoll_index::{IndexedRun, RunFilter, RunIndex, RunStanding};
 use plimsoll_model::OpKind;
 use plimsoll_model::units::parse_duration;
@@ -18,7 +18,7 @@ pub struct FilterArgs {
     /// Only runs with this label; may be repeated, and all must hold
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label, help_heading = FILTER)]
     pub labels: Vec<(String, String)>,
-    /// Only runs with a line of this op: get, put, randread, ...
+    /// Only runs with a line of this op: get, put, read, write, total, ...
     #[arg(long, value_name = "OP,...", value_delimiter = ',', value_parser = op, help_heading = FILTER)]
     pub op: Vec<String>,
     /// Only runs whose target has this in its name, kind, endpoint, bucket or path
@@ -27,7 +27,7 @@ pub struct FilterArgs {
     /// Only runs that stand so: valid, partly, invalid, running, killed or unjudged
     #[arg(long, value_name = "HOW,...", value_delimiter = ',', help_heading = FILTER)]
     pub validity: Vec<RunStanding>,
-    /// Only runs begun so long ago at most, or since a day or time: 7d, 2026-11-01, 2026-11-01T08:00
+    /// Only runs begun so long ago at most, or since a day or time (UTC, as in the list): 7d, 2026-11-01, 2026-11-01T08:00
     #[arg(long, value_name = "WHEN", value_parser = moment, help_heading = FILTER)]
     pub since: Option<Timestamp>,
     /// Only runs begun before that
@@ -90,16 +90,16 @@ fn op(text: &str) -> Result<String, String> {
     }
 }
 
-/// A span back from now, a day (its beginning here), or a time.
+/// A span back from now, a day (its beginning), or a time. Both are UTC where they say nothing else: so are the times of a list, and those
+/// of the page's filter.
 fn moment(text: &str) -> Result<Timestamp, String> {
-    let now = Zoned::now();
     if let Ok(back) = parse_duration(text) {
-        return now.timestamp().checked_sub(back).map_err(|e| e.to_string());
+        return Timestamp::now().checked_sub(back).map_err(|e| e.to_string());
     }
-    let local = |at: jiff::civil::DateTime| at.to_zoned(now.time_zone().clone()).map(|z| z.timestamp());
-    text.parse::<Timestamp>().or_else(|_| text.parse::<jiff::civil::DateTime>().and_then(local)).map_err(
-        |_| "write how long ago (7d, 12h), a day (2026-11-01) or a time (2026-11-01T08:00)".to_owned(),
-    )
+    let utc = |at: jiff::civil::DateTime| at.to_zoned(jiff::tz::TimeZone::UTC).map(|z| z.timestamp());
+    text.parse::<Timestamp>().or_else(|_| text.parse::<jiff::civil::DateTime>().and_then(utc)).map_err(|_| {
+        "write how long ago (7d, 12h), a day (2026-11-01) or a time (2026-11-01T08:00)".to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -111,6 +111,8 @@ mod tests {
         let week = Timestamp::now().as_second() - moment("7d").unwrap().as_second();
         assert!((7 * 86_400 - 5..=7 * 86_400 + 5).contains(&week), "{week}");
         assert_eq!(moment("2026-11-01T08:00:00Z").unwrap().to_string(), "2026-11-01T08:00:00Z");
+        // As the list dates its runs, wherever the machine is.
+        assert_eq!(moment("2026-11-01").unwrap().to_string(), "2026-11-01T00:00:00Z");
         assert!(moment("2026-11-01").unwrap() < moment("2026-11-01T08:00").unwrap());
         for bad in ["yesterday", "7", "", "2026-13-01"] {
             assert!(moment(bad).is_err(), "{bad}");

@@ -11,7 +11,7 @@ use plimsoll_model::{Analysis, Estimate, Finding, Verdict};
 use plimsoll_stats::{compare, scale};
 
 use super::runs::ScaleCommand;
-use super::several::{self, JointReport, LineKey, line_of};
+use super::several::{self, JointReport, LineKey};
 use super::side;
 use crate::fault::{Exit, Fault};
 
@@ -108,7 +108,8 @@ fn findings(
 
 /// `what`: the label whose number grows, `nodes` if nobody says otherwise.
 fn scaling(line: &LineKey, seen: &[(u32, Vec<Estimate>)], what: &str) -> Scaling {
-    let (unit, factor) = if line.1 >= LARGE { ("bytes/s", line.1 as f64) } else { ("ops/s", 1.0) };
+    let (unit, factor) =
+        if line.size_bytes >= LARGE { ("bytes/s", line.size_bytes as f64) } else { ("ops/s", 1.0) };
     let sizes: Vec<scale::ScaleSize> = seen
         .iter()
         .map(|(n, runs)| scale::ScaleSize {
@@ -219,5 +220,5 @@ fn mean_of(runs: &[Estimate]) -> Estimate {
 }
 
 fn estimates(runs: &[Member], line: &LineKey) -> Vec<Estimate> {
-    runs.iter().filter_map(|r| r.summary.workloads.iter().find(|w| line_of(w) == *line)?.ops_per_s).collect()
+    runs.iter().filter_map(|r| several::line(&r.summary, line)?.ops_per_s).collect()
 }

@@ -17,11 +17,31 @@ use crate::args::OutputArgs;
 use crate::fault::{Exit, Fault};
 use crate::{hand_out, output, plim, runs_dir};
 
-/// Which lines of different runs are the same thing: op, size, concurrency.
-pub type LineKey = (String, u64, u32);
+/// Which lines of different runs are the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineKey {
+    pub op: String,
+    pub size_bytes: u64,
+    pub concurrency: u32,
+    /// The line's name, where its run has several of this op, size and concurrency; else empty: names are chosen freely.
+    pub name: String,
+}
 
-pub fn line_of(w: &WorkloadSummary) -> LineKey {
-    (w.op.clone(), w.size_bytes, w.concurrency)
+/// The lines of a run, each with what it has in common with those of others.
+pub fn lines_of(s: &RunSummary) -> impl Iterator<Item = (LineKey, &WorkloadSummary)> {
+    let same = |a: &WorkloadSummary, b: &WorkloadSummary| {
+        a.op == b.op && a.size_bytes == b.size_bytes && a.concurrency == b.concurrency
+    };
+    s.workloads.iter().map(move |w| {
+        let alone = s.workloads.iter().filter(|other| same(w, other)).count() == 1;
+        let name = if alone { String::new() } else { w.name.clone() };
+        (LineKey { op: w.op.clone(), size_bytes: w.size_bytes, concurrency: w.concurrency, name }, w)
+    })
+}
+
+/// That line of a run.
+pub fn line<'a>(s: &'a RunSummary, key: &LineKey) -> Option<&'a WorkloadSummary> {
+    lines_of(s).find(|(k, _)| k == key).map(|(_, w)| w)
 }
 
 pub fn read(names: &[String], output: &OutputArgs) -> Result<Vec<Member>, Fault> {
@@ -112,12 +132,7 @@ pub fn distinct(dirs: &[RunDir]) -> Result<(), Fault> {
 
 /// Lines that every run has, in the order of the first.
 pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<LineKey> {
-    // A cell that is invalid in one run has nothing to be compared with.
-    let usable = |s: &RunSummary, w: &WorkloadSummary| s.status == RunStatus::None || w.valid;
-    let lines = |r: &Member| -> Vec<LineKey> {
-        r.summary.workloads.iter().filter(|w| usable(&r.summary, w)).map(line_of).collect()
-    };
-    let all: Vec<Vec<LineKey>> = runs.map(lines).collect();
+    let all: Vec<Vec<LineKey>> = runs.map(usable_lines).collect();
     let Some(first) = all.first() else { return Vec::new() };
     let mut lines: Vec<LineKey> =
         first.iter().filter(|l| all.iter().all(|run| run.contains(l))).cloned().collect();
@@ -125,9 +140,47 @@ pub fn common_lines<'a>(runs: impl Iterator<Item = &'a Member>) -> Vec<LineKey> 
     lines
 }
 
-pub fn line_name((op, size, concurrency): &LineKey) -> String {
-    let size = if *size > 0 { format!(" {}", plimsoll_report::number::size(*size)) } else { String::new() };
-    format!("{op}{size}, {concurrency} in flight")
+fn usable_lines(r: &Member) -> Vec<LineKey> {
+    // A cell that is invalid in one run has nothing to be compared with.
+    let usable = |w: &WorkloadSummary| r.summary.status == RunStatus::None || w.valid;
+    lines_of(&r.summary).filter(|(_, w)| usable(w)).map(|(key, _)| key).collect()
+}
+
+/// Lines named at most; of more it is said how many there are.
+const MOST_NAMED: usize = 5;
+
+/// What is told of lines that some of the runs have and others have not: nothing is said of them.
+pub fn lines_left_out<'a>(runs: impl Iterator<Item = &'a Member> + Clone) -> Option<Finding> {
+    let common = common_lines(runs.clone());
+    let mut left: Vec<LineKey> = Vec::new();
+    for key in runs.flat_map(|r| lines_of(&r.summary).map(|(key, _)| key)) {
+        if !common.contains(&key) && !left.contains(&key) {
+            left.push(key);
+        }
+    }
+    if left.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = left.iter().take(MOST_NAMED).map(line_name).collect();
+    let more = match left.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let text = format!(
+        "Nothing is said of {} line(s) that not every run has, or that are void in one: {}{more}.",
+        left.len(),
+        named.join("; ")
+    );
+    Some(Finding::new("F43", "lines_left_out", Level::Qualified, text))
+}
+
+pub fn line_name(key: &LineKey) -> String {
+    let size = match key.size_bytes {
+        0 => String::new(),
+        bytes => format!(" {}", plimsoll_report::number::size(bytes)),
+    };
+    let name = if key.name.is_empty() { String::new() } else { format!(" ({})", key.name) };
+    format!("{}{size}, {} in flight{name}", key.op, key.concurrency)
 }
 
 /// Runs without a line that may be used: id, and codes of what is wrong.

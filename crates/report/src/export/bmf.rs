@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::Estimate;
-use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::summary::{LimitSummary, WorkloadSummary};
+use plimsoll_model::text::clean;
+use plimsoll_model::{Estimate, RunSummary};
 use serde::Serialize;
 
 use crate::{RunReport, lines};
@@ -30,13 +31,14 @@ pub struct Bmf {
 }
 
 /// The valid lines of the runs, by names that are the same from run to run: the run's own name, where it was given one, and op, size and
-/// concurrency. Measures are `throughput` (op/s), `bytes-per-second`, `latency-p50` and `latency-p99` (response, ns). Of two runs with a line
+/// concurrency. Measures are `throughput` (op/s, the mean of the window), `sustained` (op/s, where that mixes a burst and what held after it), `bytes-per-second`, `latency-p50` and `latency-p99` (response, ns). Of two runs with a line
 /// of the same name the later counts.
 pub fn bmf(runs: &[RunReport]) -> Bmf {
     let mut all: BTreeMap<String, BTreeMap<&'static str, BmfMetric>> = BTreeMap::new();
     let mut left_out = Vec::new();
     for r in runs {
-        let given = r.series.as_ref().and_then(|s| s.data.plan.name.clone());
+        let given = r.series.as_ref().and_then(|s| s.data.plan.name.as_deref());
+        let given = given.map(|name| clean(name).into_owned());
         for w in &r.summary.workloads {
             let line = lines::label(w, &r.summary.workloads);
             let name = given.as_ref().map_or(line.clone(), |given| format!("{given}: {line}"));
@@ -45,7 +47,7 @@ pub fn bmf(runs: &[RunReport]) -> Bmf {
                 left_out.push(format!("{name} of run {} is void ({codes})", r.summary.id));
                 continue;
             }
-            let measures = measures(w);
+            let measures = measures(w, sustained(&r.summary, w));
             if measures.is_empty() {
                 left_out.push(format!("{name} of run {} has no figure", r.summary.id));
                 continue;
@@ -61,7 +63,16 @@ pub fn bmf(runs: &[RunReport]) -> Bmf {
     Bmf { json, lines, left_out }
 }
 
-fn measures(w: &WorkloadSummary) -> BTreeMap<&'static str, BmfMetric> {
+/// The rate that held after a burst, where the run states one: the mean over both is the rate of neither.
+pub fn sustained(s: &RunSummary, w: &WorkloadSummary) -> Option<Estimate> {
+    let fell = s.findings.iter().any(|f| f.code == "F30" && f.workload.as_deref() == Some(&w.label()));
+    let of_line = |l: &&LimitSummary| {
+        l.op_class == w.op && l.evidence.iter().any(|(name, line)| name == "line" && *line == w.label())
+    };
+    s.limits.iter().find(of_line).filter(|_| fell)?.ops_per_s.as_ref()?.sustained
+}
+
+fn measures(w: &WorkloadSummary, sustained: Option<Estimate>) -> BTreeMap<&'static str, BmfMetric> {
     let mut out = BTreeMap::new();
     let mut add = |name, value: Option<f64>, interval: Option<Estimate>| {
         let finite = |x: f64| x.is_finite().then_some(x);
@@ -75,6 +86,7 @@ fn measures(w: &WorkloadSummary) -> BTreeMap<&'static str, BmfMetric> {
         }
     };
     add("throughput", w.ops_per_s.map(|e| e.value), w.ops_per_s);
+    add("sustained", sustained.map(|e| e.value), sustained);
     add("bytes-per-second", w.bytes_per_s.map(|e| e.value), w.bytes_per_s);
     if let Some(l) = &w.latency_ns.response {
         add("latency-p50", l.p50.map(|n| n as f64), l.intervals.p50);
@@ -107,5 +119,39 @@ mod tests {
         assert_eq!(throughput["lower_value"], serde_json::json!(rate.low));
         assert_eq!(made.lines, 1, "{}", made.json);
         assert!(made.left_out[0].contains("V07"), "{:?}", made.left_out);
+    }
+
+    /// A gate on the mean of a burst and of what held after it tracks what the report disowns.
+    #[test]
+    fn what_held_after_a_burst_stands_beside_the_mean() {
+        let mut summary = support::sweep();
+        summary.workloads.truncate(1);
+        let label = summary.workloads[0].label();
+        let op = summary.workloads[0].op.clone();
+        let held = Estimate::symmetric(1000.0, 20.0, 9.0);
+        summary.limits = vec![LimitSummary {
+            target: String::new(),
+            op_class: op,
+            scope: "unknown".into(),
+            ops_per_s: Some(plimsoll_model::summary::BucketSummary {
+                sustained: Some(held),
+                ..Default::default()
+            }),
+            bytes_per_s: None,
+            knee_bytes: None,
+            binding: "undetermined".into(),
+            refused: None,
+            evidence: vec![("line".into(), label.clone())],
+        }];
+        let of = |s: &RunSummary| -> serde_json::Value {
+            serde_json::from_str(&bmf(&[RunReport::of(s.clone())]).json).unwrap()
+        };
+        assert!(of(&summary)["put 4 KB"]["sustained"].is_null(), "the mean is the rate");
+        summary.findings = vec![
+            plimsoll_model::Finding::new("F30", "cliff", plimsoll_model::Level::Qualified, "fell").on(label),
+        ];
+        let told = of(&summary);
+        assert_eq!(told["put 4 KB"]["sustained"]["value"], 1000.0, "{told}");
+        assert!(told["put 4 KB"]["throughput"]["value"].is_number());
     }
 }

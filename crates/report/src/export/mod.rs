@@ -10,7 +10,7 @@ mod influx;
 mod parts;
 mod slices;
 
-pub use bmf::{Bmf, bmf};
+pub use bmf::{Bmf, bmf, sustained};
 pub use buckets::{BUCKET_BOUNDS_NS, LineBuckets, buckets_table, line_buckets};
 pub use ci::{MARKDOWN_MARK, one_line, summary_markdown};
 pub use export_table::{ExportTable, HeadKind};

@@ -135,6 +135,10 @@ fn line_facts(r: &RunReport, w: &WorkloadSummary) -> Vec<GlanceFact> {
 /// What was at its limit, how surely; an honest answer where nothing was.
 pub(super) fn limited_by(r: &RunReport) -> GlanceFact {
     let with = |verdict: &str| r.analysis.bottlenecks.iter().find(|b| b.verdict == verdict);
+    let likely = with("likely").map(|b| fact("limited by", format!("probably the {}", b.candidate)));
+    if let Some(said) = likely {
+        return said;
+    }
     let text = match (with("proved"), with("the offered rate was met"), with("consistent with")) {
         (Some(b), ..) if b.measured.is_empty() => b.candidate.clone(),
         (Some(b), ..) => format!("{}, {} (threshold {})", b.candidate, b.measured, b.threshold),
@@ -163,6 +167,7 @@ fn limit_facts(r: &RunReport) -> Vec<GlanceFact> {
             let show = |e: &Estimate| per_s(if unit == "ops" { Unit::Ops } else { Unit::Bytes }, e);
             let rate = b.sustained.as_ref().map_or("not known".into(), show);
             let text = match b.proved {
+                true if l.is_likely_only() => format!("{several}{rate}, likely{}", why(unit)),
                 true => format!("{several}{rate}, proved{}", why(unit)),
                 false if limited => format!("{several}{rate} seen"),
                 false => format!("{several}{rate} seen; no limit proved"),

@@ -15,8 +15,8 @@ use super::pivoted::figure_of;
 use super::query::HistoryFigure;
 use super::{BadQuery, History, HistoryQuery, HistoryRun};
 
-/// Op, part of which load, size, in flight: what has to be the same.
-type LineKey = (String, String, u64, u32);
+/// Op, part of which load, size, in flight: what has to be the same. Where a run has several such lines, their names, too.
+type LineKey = (String, String, u64, u32, String);
 
 /// A run that was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,14 +78,23 @@ pub struct CompareAnswer {
     pub command: String,
 }
 
-fn key(l: &IndexedLine) -> LineKey {
-    (l.op.clone(), l.load.clone(), l.size_bytes, l.concurrency)
+/// The lines of a run, each with what it has in common with those of others.
+fn lines_of<'a>(history: &'a History, r: &HistoryRun) -> Vec<(LineKey, &'a IndexedLine)> {
+    let all: Vec<&IndexedLine> = history.lines[r.lines.clone()].iter().filter(|l| l.together == 0).collect();
+    let of = |l: &IndexedLine| (l.op.clone(), l.load.clone(), l.size_bytes, l.concurrency);
+    let key = |l: &IndexedLine| {
+        let alone = all.iter().filter(|other| of(other) == of(l)).count() == 1;
+        let (op, load, size, concurrency) = of(l);
+        (op, load, size, concurrency, if alone { String::new() } else { l.workload.clone() })
+    };
+    all.iter().map(|l| (key(l), *l)).collect()
 }
 
-fn name((op, load, size, concurrency): &LineKey) -> String {
+fn name((op, load, size, concurrency, own): &LineKey) -> String {
     let load = if load.is_empty() || load == op { String::new() } else { format!(" ({load})") };
     let size = if *size > 0 { format!(" {}", number::size(*size)) } else { String::new() };
-    format!("{op}{load}{size}, {concurrency} in flight")
+    let own = if own.is_empty() { String::new() } else { format!(" ({own})") };
+    format!("{op}{load}{size}, {concurrency} in flight{own}")
 }
 
 fn chosen<'a>(history: &'a History, ids: &[String]) -> Result<Vec<&'a HistoryRun>, BadQuery> {
@@ -107,9 +116,9 @@ pub fn compare(history: &History, query: &HistoryQuery) -> Result<CompareAnswer,
     // The order in which lines first come.
     let mut keys: Vec<LineKey> = Vec::new();
     for r in &all {
-        for l in history.lines[r.lines.clone()].iter().filter(|l| l.together == 0) {
-            if !keys.contains(&key(l)) {
-                keys.push(key(l));
+        for (key, _) in lines_of(history, r) {
+            if !keys.contains(&key) {
+                keys.push(key);
             }
         }
     }
@@ -163,7 +172,11 @@ fn findings(a: &[&HistoryRun], b: &[&HistoryRun]) -> Result<Vec<ComparedFinding>
         let of =
             |why: StoreError| clean(&format!("run {} cannot be read: {why}", r.run.entry.id)).into_owned();
         let dir = RunDir::open(&r.run.entry.path).map_err(of)?;
-        Ok(Member::of(dir.summary().map_err(of)?, dir.plan().map_err(of)?))
+        let summary = match crate::look::has_result(&dir) {
+            true => dir.summary().map_err(of)?,
+            false => crate::look::judged(&dir).map_err(of)?.0,
+        };
+        Ok(Member::of(summary, dir.plan().map_err(of)?))
     };
     let side = |side: &[&HistoryRun]| side.iter().map(read).collect::<Result<Vec<_>, _>>();
     let (mut a, mut b) = (side(a)?, side(b)?);
@@ -187,7 +200,7 @@ fn row(
     paired: bool,
 ) -> (ComparedRow, Option<f64>) {
     let one = |r: &&HistoryRun| {
-        let line = history.lines[r.lines.clone()].iter().find(|l| l.together == 0 && key(l) == *of)?;
+        let (_, line) = lines_of(history, r).into_iter().find(|(key, _)| key == of)?;
         Some(ComparedFigure { figure: figure_of(line, figure), valid: line.valid })
     };
     let side = |side: &[&HistoryRun]| side.iter().map(one).collect::<Vec<_>>();

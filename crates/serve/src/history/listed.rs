@@ -99,17 +99,18 @@ fn course(history: &History, r: &HistoryRun) -> Option<ListedCourse> {
 fn row(history: &History, r: &HistoryRun) -> ListedRun {
     let run = &r.run;
     let mark = match (run.entry.state, run.mark.as_str()) {
-        (RunState::Running, _) => "running",
-        (RunState::Unfinished, _) => "killed, not judged",
-        (RunState::Sealed, "") => "done, not judged",
-        (RunState::Sealed, mark) => mark,
+        (RunState::Running, _) => "running".to_owned(),
+        (RunState::Unfinished, "") => "killed, not judged".into(),
+        (RunState::Unfinished, mark) => format!("killed ({mark})"),
+        (RunState::Sealed, "") => "done, not judged".into(),
+        (RunState::Sealed, mark) => mark.into(),
     };
     ListedRun {
         id: run.entry.id.clone(),
         started_at: run.entry.started_at.clone(),
         what: run.what.clone(),
         result: run.result.clone(),
-        mark: mark.into(),
+        mark,
         standing: run.standing.name(),
         labels: run.entry.labels.clone(),
         imported: run.imported.clone(),

@@ -15,6 +15,8 @@ const MOST_ROWS: usize = 60;
 const MOST_COLUMNS: usize = 30;
 /// Runs that a cell links to, the newest.
 const MOST_LINKS: usize = 5;
+/// Labels that are named at most.
+const MOST_NAMED: usize = 4;
 /// In place of the value of a label that a run does not have.
 const NO_LABEL: &str = "(none)";
 
@@ -96,9 +98,31 @@ fn differing(lines: &[&IndexedLine]) -> Option<String> {
         kinds("ops", |l| format!("{} {}", l.op, l.load)),
         kinds("sizes", |l| l.size_bytes.to_string()),
         kinds("numbers in flight", |l| l.concurrency.to_string()),
+        kinds("offered rates", |l| l.offered_per_s.map_or("closed loop".into(), |r| r.to_string())),
+        kinds("targets", |l| l.target.clone()),
+        several_of_one_run(lines),
     ];
     let all: Vec<String> = all.into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Lines of one run are different loads, whatever they have in common, and no repeats of each other.
+fn several_of_one_run(lines: &[&IndexedLine]) -> Option<String> {
+    let mut by_run: BTreeMap<&str, usize> = BTreeMap::new();
+    lines.iter().for_each(|l| *by_run.entry(&l.run).or_default() += 1);
+    by_run.into_values().max().filter(|n| *n > 1).map(|n| format!("{n} lines of one run"))
+}
+
+/// Labels in which lines differ that are taken together: `tier differs`. Whoever chose them may not have meant that.
+pub fn labels_that_differ(lines: &[&IndexedLine]) -> Option<String> {
+    let names: BTreeSet<&String> = lines.iter().flat_map(|l| l.labels.keys()).collect();
+    let differs = |name: &&String| {
+        let values: BTreeSet<Option<&String>> = lines.iter().map(|l| l.labels.get(*name)).collect();
+        values.len() > 1
+    };
+    let all: Vec<&str> = names.into_iter().filter(differs).map(String::as_str).take(MOST_NAMED).collect();
+    let verb = if all.len() == 1 { "differs" } else { "differ" };
+    (!all.is_empty()).then(|| format!("{} {verb}", all.join(", ")))
 }
 
 fn cell(lines: &[&IndexedLine], figure: HistoryFigure) -> PivotCell {
@@ -122,6 +146,10 @@ fn cell(lines: &[&IndexedLine], figure: HistoryFigure) -> PivotCell {
             (Some(e), format!("median of {} lines, least to most", all.len()))
         }
         (None, many) => (mean_of_lines(many), format!("95 % over {} lines", many.len())),
+    };
+    let said = match labels_that_differ(&valid).filter(|_| figure.is_some() && known.len() > 1) {
+        Some(differ) => format!("{said}; {differ}"),
+        None => said,
     };
     let mut runs: Vec<String> = Vec::new();
     for l in if valid.is_empty() { lines } else { &valid } {

@@ -16,11 +16,12 @@ pub struct Made {
     pub size: u64,
     pub rate: f64,
     pub valid: bool,
+    pub offered: Option<f64>,
 }
 
 impl Default for Made {
     fn default() -> Self {
-        Self { label: "gold", op: "get", size: 4096, rate: 800.0, valid: true }
+        Self { label: "gold", op: "get", size: 4096, rate: 800.0, valid: true, offered: None }
     }
 }
 
@@ -67,6 +68,8 @@ pub fn history(all: &[Made]) -> History {
             together: 0,
             size_bytes: m.size,
             concurrency: 16,
+            offered_per_s: m.offered,
+            target: "s3 s3.example.net".into(),
             valid: m.valid,
             ops_per_s: Some(Estimate::symmetric(m.rate, m.rate / 100.0, 20.0)),
             bytes_per_s: Some(Estimate::symmetric(m.rate * m.size as f64, 1.0, 20.0)),

@@ -86,6 +86,50 @@ fn a_cell_is_of_one_load_and_void_lines_are_in_no_figure() {
     assert_eq!(p99.cells[0][1], None);
 }
 
+/// A rate that was offered is no rate that was reached, and two loads of one run are no repeats of each other.
+#[test]
+fn a_cell_of_loads_that_are_not_the_same_has_no_figure() {
+    let cell = |h: &History| pivot(h, &query("rows=size&columns=op")).cells[0][0].clone().unwrap();
+    let offered = |rate| Made { offered: Some(rate), ..made("gold", rate) };
+    let several = history(&[made("gold", 3460.0), offered(2000.0), offered(500.0)]);
+    assert_eq!(
+        (cell(&several).figure, cell(&several).said.as_str()),
+        (None, "no figure over 3 offered rates")
+    );
+    let mut twice = history(&[made("gold", 100.0), made("gold", 110.0)]);
+    twice.lines[1].run = "r0".into();
+    assert_eq!(cell(&twice).said, "no figure over 2 lines of one run");
+    let mut elsewhere = history(&[made("gold", 100.0), made("gold", 65.0)]);
+    elsewhere.lines[1].target = "s3 other.example.net".into();
+    assert_eq!(cell(&elsewhere).said, "no figure over 2 targets");
+    // Whoever takes tiers together is told so.
+    let tiers = history(&[made("gold", 100.0), made("tin", 90.0)]);
+    assert_eq!(cell(&tiers).said, "95 % over 2 lines; tier differs");
+    // Nor have they a trend.
+    assert_eq!(trend(&several, &query("")).lines.len(), 3);
+    assert_eq!(trend(&elsewhere, &query("")).lines.len(), 2);
+    assert!(trend(&tiers, &query("")).said.contains("tier differs: filter by label"));
+}
+
+/// Two stages put the same load on, one at a rate that was offered: "no difference proved" was said of the first, and nothing of the other.
+#[test]
+fn each_of_a_runs_lines_is_compared_with_its_own() {
+    let mut h = history(&[100.0, 50.0, 101.0, 25.0].map(|r| made("x", r)));
+    // r0 and r1 are the lines of one run, r2 and r3 those of another.
+    let names = [("r0", "first"), ("r0", "second"), ("r2", "first"), ("r2", "second")];
+    for (l, (run, name)) in h.lines.iter_mut().zip(names) {
+        (l.run, l.workload) = (run.into(), name.into());
+    }
+    h.runs.retain(|r| ["r0", "r2"].contains(&r.run.entry.id.as_str()));
+    (h.runs[1].lines, h.runs[0].lines) = (0..2, 2..4);
+    let answer = compare(&h, &query("a=r0&b=r2")).unwrap();
+    let of = |line: &str| {
+        let row = answer.rows.iter().find(|r| r.figure == "ops_per_s" && r.line.contains(line)).unwrap();
+        row.each.iter().flatten().map(|e| e.figure.unwrap().value).collect::<Vec<_>>()
+    };
+    assert_eq!((of("(first)"), of("(second)")), (vec![100.0, 101.0], vec![50.0, 25.0]));
+}
+
 #[test]
 fn two_sides_differ_by_what_compare_says() {
     let all: Vec<Made> = [100.0, 80.0, 101.0, 81.0, 99.5, 79.5].map(|r| made("x", r)).to_vec();
@@ -122,6 +166,7 @@ fn stored(root: &std::path::Path, id: &str, in_flight: u32, kernel: &str) {
         ..RunSummary::default()
     };
     dir.write_summary(&summary).unwrap();
+    dir.seal("done").unwrap();
 }
 
 /// As `plimsoll compare` finds it, by the same code.
@@ -219,4 +264,28 @@ fn courses_come_to_the_list() {
     };
     assert_eq!((course.of, course.seconds), (None, 5.0));
     assert_eq!(course.ops_per_s, [400.0; 32]);
+}
+
+/// `plimsoll runs list` reads what is new into the same index: what it found is no news to a server's own look, which has to show it.
+#[test]
+fn what_another_process_read_into_the_index_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, file) = (dir.path().join("runs"), dir.path().join("index.sqlite"));
+    let ended = [40; 50];
+    let [old, new] = ["20261101-080000-0001", "20261101-090000-0002"];
+    runs::make(&root, &runs::MadeRun { id: old, ended: &ended, ..runs::MadeRun::default() });
+    let known = RunHistory::new(root.clone(), Some(file.clone()));
+    let shown = |id: &str| loop {
+        match known.look(Duration::from_secs(600)) {
+            HistoryState::Read(h) if h.find(id).is_some() => return h.runs.len(),
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    assert_eq!(shown(old), 1);
+    std::fs::remove_dir_all(root.join(old)).unwrap();
+    runs::make(&root, &runs::MadeRun { id: new, ended: &ended, ..runs::MadeRun::default() });
+    let found = RunIndex::open_at(&root, &file).unwrap().refresh().unwrap();
+    assert_eq!((found.read, found.gone), (1, 1));
+    // One run before and one after it.
+    assert_eq!(shown(new), 1);
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use plimsoll_index::IndexedLine;
 use plimsoll_model::count::counted;
+use plimsoll_model::units::significant;
 use plimsoll_model::{Estimate, Verdict};
 use plimsoll_report::number;
 use plimsoll_stats::trend;
 use serde::Serialize;
 
-use super::pivoted::figure_of;
+use super::pivoted::{figure_of, labels_that_differ};
 use super::{History, HistoryQuery};
 
 /// Lines that are offered, those with most runs.
@@ -72,7 +73,8 @@ pub struct TrendAnswer {
 }
 
 fn key(l: &IndexedLine) -> String {
-    format!("{}|{}|{}|{}|{}", l.op, l.load, l.size_bytes, l.concurrency, l.workload)
+    let offered = l.offered_per_s.map_or(String::new(), |r| r.to_string());
+    format!("{}|{}|{}|{}|{}|{offered}|{}", l.op, l.load, l.size_bytes, l.concurrency, l.workload, l.target)
 }
 
 /// What a line is called.
@@ -82,7 +84,8 @@ pub(super) fn name(l: &IndexedLine) -> String {
     // A plan's own name for it, where it says more than the op.
     let own =
         if l.workload.is_empty() || l.workload == l.op { String::new() } else { format!(", {}", l.workload) };
-    format!("{}{load}{size}, {} in flight{own}", l.op, l.concurrency)
+    let offered = l.offered_per_s.map_or(String::new(), |r| format!(", {}/s offered", significant(r, 4)));
+    format!("{}{load}{size}, {} in flight{offered}{own}", l.op, l.concurrency)
 }
 
 /// The trend that is asked for: of the line that the query names, else of the one with most runs.
@@ -97,6 +100,11 @@ pub fn trend(history: &History, query: &HistoryQuery) -> TrendAnswer {
         runs: of.len(),
     };
     let mut lines: Vec<TrendLine> = by_line.iter().map(offered).collect();
+    let names: Vec<String> = lines.iter().map(|l| l.name.clone()).collect();
+    for l in lines.iter_mut().filter(|l| names.iter().filter(|n| **n == l.name).count() > 1) {
+        let target = by_line.get(&l.key).map_or("", |all| all[0].target.as_str());
+        l.name = format!("{}, {target}", l.name);
+    }
     lines.sort_by_key(|l| std::cmp::Reverse(l.runs));
     let line = query
         .line
@@ -129,6 +137,10 @@ pub fn trend(history: &History, query: &HistoryQuery) -> TrendAnswer {
         points,
     };
     answer.read();
+    let usable: Vec<&IndexedLine> = all.iter().copied().filter(|l| l.valid).collect();
+    if let Some(differ) = labels_that_differ(&usable) {
+        answer.said += &format!(" Of these runs {differ}: filter by label to see one kind.");
+    }
     answer
 }
 

@@ -76,7 +76,8 @@ pub const SERVERS_LIMIT: &str = "servers_limit";
 /// theirs say nothing of the rate. What differs by stage is in the table alone.
 pub(super) fn servers(s: &RunSummary, bottlenecks: &[Bottleneck], out: &mut Claims) {
     let beside = |b: &Bottleneck| {
-        b.verdict == "proved" || b.verdict == "consistent with" && b.candidate.starts_with("client")
+        ["proved", "likely"].contains(&b.verdict.as_str())
+            || b.verdict == "consistent with" && b.candidate.starts_with("client")
     };
     let is_beside = s.offered_was_met() || bottlenecks.iter().any(beside);
     let mut said = s.findings.iter().filter(|f| f.name == SERVERS_LIMIT);

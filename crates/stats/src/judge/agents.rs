@@ -13,6 +13,7 @@ use crate::validity::{self, Facts, percent};
 pub fn with_client(of_stage: Facts, c: &ClientSeen, open: bool, started: f64) -> Facts {
     Facts {
         late_share: (open && started > 0.0).then(|| c.late_ops / started),
+        sent: (open && started > 0.0).then_some(started),
         client_busy: c.mean_busy(),
         client_core: c.busiest_core,
         cpu_wait: validity::cpu_wait(&c.turns, c.workers, c.others_cpu, c.own_cpu),

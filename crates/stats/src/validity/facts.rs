@@ -122,6 +122,8 @@ pub struct Facts {
     pub worst_worker_share: Option<f64>,
     /// Share of ops sent late because the client was busy.
     pub late_share: Option<f64>,
+    /// Ops sent, of which that is a share; absent: so many that it is known.
+    pub sent: Option<f64>,
 
     // The client.
     /// The client itself is what is measured (calibration): being busy is then no fault.

@@ -153,3 +153,14 @@ fn a_cell_falls_with_all_of_its_lines() {
     assert!(!is_run_valid(&on("mixed 4KiB c1"), &cells[..2], true), "all of them");
     assert!(!is_run_valid(&on("mixed 4KiB c1"), &cells[2..], true));
 }
+
+/// 10 op/s for ten seconds: one op of 99 that came late is no share of them.
+#[test]
+fn one_late_op_of_few_is_no_lag() {
+    let of = |late: f64, sent: f64| {
+        let f = Facts { late_share: Some(late / sent), sent: Some(sent), ..Facts::default() };
+        check_all(&f).iter().any(|f| f.code == "V06")
+    };
+    assert!(!of(1.0, 99.0) && !of(2.0, 99.0) && of(4.0, 99.0));
+    assert!(!of(110.0, 10_000.0) && of(120.0, 10_000.0));
+}

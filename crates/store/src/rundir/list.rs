@@ -37,11 +37,11 @@ pub struct RunEntry {
     pub state: RunState,
     /// As they were given with the run.
     pub labels: BTreeMap<String, String>,
-    /// First sentences of the summary, where there is one.
+    /// First sentences of the summary, where there is one, and a seal that knows it.
     pub verdict: Option<String>,
-    /// Absent without a summary.
+    /// Absent without such a summary.
     pub valid: Option<bool>,
-    /// Absent without a summary.
+    /// Absent without such a summary.
     pub status: Option<plimsoll_model::RunStatus>,
     /// Things that `plimsoll cleanup` would remove.
     pub cleanup_due: usize,
@@ -67,11 +67,13 @@ impl RunEntry {
     /// Reads what one run says of itself.
     pub fn of(run: &RunDir) -> Self {
         let plan = run.plan().ok();
-        let summary = run.summary().ok();
-        let state = match (run.is_running(), run.sealed()) {
+        let is_sealed = matches!(run.sealed(), Ok(Some(_)));
+        // Without a seal nothing vouches for it: it is a file that anybody may have edited, or of before the run was resumed.
+        let summary = is_sealed.then(|| run.summary().ok()).flatten();
+        let state = match (run.is_running(), is_sealed) {
             (true, _) => RunState::Running,
-            (false, Ok(Some(_))) => RunState::Sealed,
-            _ => RunState::Unfinished,
+            (false, true) => RunState::Sealed,
+            (false, false) => RunState::Unfinished,
         };
         let files = [run.interval_files(), run.sample_files()].into_iter().flatten().flatten();
         Self {

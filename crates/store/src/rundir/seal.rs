@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use plimsoll_model::{Analysis, RunSummary};
 use serde::{Deserialize, Serialize};
 
 use super::whole::{check_format, json_text, read_json, replace, write_json};
 use super::{IMPORTED, RunDir};
-use crate::{StoreError, plain};
+use crate::{StoreError, bounds, plain};
 
 /// Of `seal.json`.
 pub const SEAL_FORMAT: &str = "plimsoll.seal/1";
@@ -64,6 +65,18 @@ impl RunDir {
             }
         }
         Ok(out)
+    }
+
+    /// Whether these results, to the byte, are the ones that are stored.
+    pub fn holds_results(&self, summary: &RunSummary, analysis: &Analysis) -> Result<bool, StoreError> {
+        Ok(self.holds("summary.json", summary)? && self.holds("analysis.json", analysis)?)
+    }
+
+    fn holds<T: Serialize>(&self, name: &str, value: &T) -> Result<bool, StoreError> {
+        let path = self.path.join(name);
+        let text = json_text(&path, value)?;
+        // What cannot be read is another.
+        Ok(plain::read(&path, bounds::of(&path)).is_ok_and(|held| held == text.as_bytes()))
     }
 
     /// Seals the raw data: nothing but analyses is written afterwards. `end` is `done`, `interrupted` or `failed: ...`.

@@ -6,10 +6,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::whole::replace_whole;
-use crate::{StoreError, plain};
+use crate::{StoreError, bounds, plain};
 
-/// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut.
+/// Replaces a file as a whole: a reader sees the old or the new one, also after a power cut. What is too long to be read again is not
+/// written: a plan that is says so before anything is measured.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let most = bounds::of(path);
+    if content.len() as u64 > most {
+        let problem =
+            format!("it would be {} bytes long, and at most {most} are read of it again", content.len());
+        return Err(StoreError::Content { path: path.to_owned(), problem });
+    }
     let temporary = path.with_extension("new");
     let write = || -> std::io::Result<()> {
         // What a killed process left under this name goes; what a stranger's link leads to is not written to.
@@ -36,7 +43,7 @@ pub(super) fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<String, 
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let bytes = plain::read(path).map_err(StoreError::io("read", path))?;
+    let bytes = plain::read(path, bounds::of(path))?;
     serde_json::from_slice(&bytes)
         .map_err(|e| StoreError::Content { path: path.to_owned(), problem: e.to_string() })
 }
