@@ -17,7 +17,7 @@ use plimsoll_store::RunData;
 use super::agents::machines;
 use super::asked::backs_off;
 use super::line::Line;
-use super::long_ops::{self, Work};
+use super::long_ops::{self, CountedWork};
 use super::part::{Part, horizon_s};
 use super::resources::Resources;
 use super::shapes;
@@ -197,7 +197,8 @@ struct Series {
 impl Series {
     fn of(line: &Line<'_>, part: &Part<'_>, data: &RunData, start_ns: u64, stop_ns: u64) -> Option<Self> {
         let mut counts = part.counts(line.kind, data.step_ns, start_ns, stop_ns);
-        let long = long_ops::done(part, line.kind, Work::Ops, data, (start_ns, stop_ns)).map(|l| l.per_step);
+        let long =
+            long_ops::done(part, line.kind, CountedWork::Ops, data, (start_ns, stop_ns)).map(|l| l.per_step);
         counts.truncate(long.as_ref().map_or(usize::MAX, Vec::len));
         let per = (STEP_NS / data.step_ns.max(1)).max(1) as usize;
         let dt_s = per as f64 * data.step_ns as f64 / 1e9;

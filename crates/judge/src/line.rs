@@ -13,7 +13,7 @@ use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::{is_each_sampled, machines};
 use super::asked::{backs_off, nominal_size, paused_share};
-use super::long_ops::{self, LongOps, Work};
+use super::long_ops::{self, CountedWork, LongOps};
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
 use super::{law, percentiles};
@@ -132,17 +132,17 @@ impl<'a> Line<'a> {
 
     /// Successful ops per second of each repeat.
     pub fn run_means(&self, data: &RunData) -> Vec<f64> {
-        self.parts.iter().map(|p| self.mean_of(data, p, Work::Ops)).collect()
+        self.parts.iter().map(|p| self.mean_of(data, p, CountedWork::Ops)).collect()
     }
 
     /// What one repeat did per second: in its window, or of a phase that is taken whole, from its start to the end of its last op.
-    fn mean_of(&self, data: &RunData, p: &Part<'a>, work: Work) -> f64 {
+    fn mean_of(&self, data: &RunData, p: &Part<'a>, work: CountedWork) -> f64 {
         self.long_ops(data, p, work)
             .map_or_else(|| self.ended_per_s(data, p, work), |l| l.per_s(data.step_ns))
     }
 
     /// The same, by what ended in that time.
-    fn ended_per_s(&self, data: &RunData, p: &Part<'a>, work: Work) -> f64 {
+    fn ended_per_s(&self, data: &RunData, p: &Part<'a>, work: CountedWork) -> f64 {
         let whole = is_taken_whole(data);
         let of = if whole { p.counted } else { p.totals };
         let ended = work.of_all(&p.series_in(of, self.kind)) as f64;
@@ -150,7 +150,7 @@ impl<'a> Line<'a> {
     }
 
     /// Of ops that last longer than a step: what was done in the window.
-    fn long_ops(&self, data: &RunData, p: &Part<'a>, work: Work) -> Option<LongOps> {
+    fn long_ops(&self, data: &RunData, p: &Part<'a>, work: CountedWork) -> Option<LongOps> {
         long_ops::done(p, self.kind, work, data, p.window_ns(data.grid_ns))
     }
 
@@ -158,8 +158,8 @@ impl<'a> Line<'a> {
     fn attempts_per_s(&self, data: &RunData, attempts: u64, window_s: f64) -> f64 {
         let weight = |p: &Part<'a>| p.window_s(data.grid_ns);
         let sum = |f: &dyn Fn(&Part<'a>) -> f64| self.parts.iter().map(|p| f(p) * weight(p)).sum::<f64>();
-        let ended = sum(&|p| self.ended_per_s(data, p, Work::Ops));
-        let told = sum(&|p| self.mean_of(data, p, Work::Ops));
+        let ended = sum(&|p| self.ended_per_s(data, p, CountedWork::Ops));
+        let told = sum(&|p| self.mean_of(data, p, CountedWork::Ops));
         attempts as f64 / window_s * if ended > 0.0 { told / ended } else { 1.0 }
     }
 
@@ -211,7 +211,7 @@ impl<'a> Line<'a> {
             load: self.load().into(),
             each_ops_per_s: self.each(data),
             ops_per_s: self.ops_per_s(data),
-            bytes_per_s: moves.then(|| self.estimate(data, Work::Bytes)).flatten(),
+            bytes_per_s: moves.then(|| self.estimate(data, CountedWork::Bytes)).flatten(),
             attempts_per_s: self.attempts_per_s(data, attempts, window_s),
             latency_ns: percentiles::of_parts(&self.parts, self.kind, &series),
             outcomes,
@@ -223,7 +223,7 @@ impl<'a> Line<'a> {
     }
 
     fn ops_per_s(&self, data: &RunData) -> Option<Estimate> {
-        self.is_load().then(|| self.estimate(data, Work::Ops)).flatten()
+        self.is_load().then(|| self.estimate(data, CountedWork::Ops)).flatten()
     }
 
     /// The rate that is printed, where that is of one stage: repeats are judged together.
@@ -232,7 +232,7 @@ impl<'a> Line<'a> {
     }
 
     /// One run: work over time, with the interval of the series in it. Repeats: Student's t over the logs of the run means.
-    fn estimate(&self, data: &RunData, work: Work) -> Option<Estimate> {
+    fn estimate(&self, data: &RunData, work: CountedWork) -> Option<Estimate> {
         if self.parts.len() == 1 {
             return self.estimate_one(data, work);
         }
@@ -246,7 +246,7 @@ impl<'a> Line<'a> {
     }
 
     /// One repeat's own rate, with the interval of the series in it.
-    fn within(&self, data: &RunData, part: &Part<'a>, work: Work) -> Option<Estimate> {
+    fn within(&self, data: &RunData, part: &Part<'a>, work: CountedWork) -> Option<Estimate> {
         let alone =
             Line { name: self.name.clone(), kind: self.kind, together: self.together, parts: vec![*part] };
         alone.estimate_one(data, work)
@@ -258,8 +258,8 @@ impl<'a> Line<'a> {
             return Vec::new();
         }
         let own = |p: &Part<'a>| {
-            let known = self.within(data, p, Work::Ops);
-            known.unwrap_or_else(|| boundless(self.mean_of(data, p, Work::Ops)))
+            let known = self.within(data, p, CountedWork::Ops);
+            known.unwrap_or_else(|| boundless(self.mean_of(data, p, CountedWork::Ops)))
         };
         self.parts.iter().map(own).collect()
     }
@@ -280,7 +280,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn estimate_one(&self, data: &RunData, work: Work) -> Option<Estimate> {
+    fn estimate_one(&self, data: &RunData, work: CountedWork) -> Option<Estimate> {
         let only = self.parts.first()?;
         if let Some(long) = self.long_ops(data, only, work) {
             let (part, n_eff) = long.half_width?;
@@ -303,7 +303,7 @@ impl<'a> Line<'a> {
     }
 
     /// One number per step of the window, summed over the line's kinds.
-    fn counts(&self, data: &RunData, part: &Part<'_>, work: Work) -> Vec<f64> {
+    fn counts(&self, data: &RunData, part: &Part<'_>, work: CountedWork) -> Vec<f64> {
         let (from, to) = part.window_ns(data.grid_ns);
         part.counts(self.kind, data.step_ns, from, to).iter().map(|c| work.of(c) as f64).collect()
     }

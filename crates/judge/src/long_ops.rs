@@ -3,7 +3,7 @@
 
 use plimsoll_model::plan::Pacing;
 use plimsoll_model::{OpKind, Outcome, Series, SeriesCounts};
-use plimsoll_stats::progress::{self, Ended};
+use plimsoll_stats::progress::{self, EndedWork};
 use plimsoll_stats::{math, rate};
 use plimsoll_store::RunData;
 
@@ -19,12 +19,12 @@ const WASTED: f64 = 0.001;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum CountedWork {
     Ops,
     Bytes,
 }
 
-impl Work {
+impl CountedWork {
     pub fn of(self, counts: &SeriesCounts) -> u64 {
         match self {
             Self::Ops => counts.ok(),
@@ -62,7 +62,7 @@ impl LongOps {
 pub fn done(
     part: &Part<'_>,
     kind: Option<OpKind>,
-    work: Work,
+    work: CountedWork,
     data: &RunData,
     (from_ns, to_ns): (u64, u64),
 ) -> Option<LongOps> {
@@ -86,12 +86,12 @@ pub fn done(
     if (until_ns.saturating_sub(from_ns) as f64) < LEAST_TIMES * mean_s * 1e9 {
         return None;
     }
-    let ended = |c: &SeriesCounts| Ended {
+    let ended = |c: &SeriesCounts| EndedWork {
         ops: c.ok(),
         work: work.of(c) as f64,
         took_s: c.in_system_ns as f64 / 1e9,
     };
-    let ended: Vec<Ended> = counts.iter().map(ended).collect();
+    let ended: Vec<EndedWork> = counts.iter().map(ended).collect();
     let done = progress::spread(&ended, data.step_ns as f64 / 1e9);
     Some(LongOps {
         per_step: done.get(window.start..at(until_ns / data.step_ns))?.to_vec(),
@@ -101,7 +101,7 @@ pub fn done(
 
 /// Work of each step by the bytes that went over the wire in it, where these are told as they go and all of them were for ops that ended well:
 /// then nothing has to be taken for even.
-fn moved(counts: &[SeriesCounts], work: Work, kind: Option<OpKind>) -> Option<Vec<f64>> {
+fn moved(counts: &[SeriesCounts], work: CountedWork, kind: Option<OpKind>) -> Option<Vec<f64>> {
     if kind.is_none_or(OpKind::is_block) {
         return None;
     }
@@ -113,8 +113,8 @@ fn moved(counts: &[SeriesCounts], work: Work, kind: Option<OpKind>) -> Option<Ve
         return None;
     }
     let each = match work {
-        Work::Bytes => ok / moved,
-        Work::Ops => sum(&SeriesCounts::ok) / moved,
+        CountedWork::Bytes => ok / moved,
+        CountedWork::Ops => sum(&SeriesCounts::ok) / moved,
     };
     Some(counts.iter().map(|c| c.bytes_moved as f64 * each).collect())
 }

@@ -16,7 +16,7 @@ const BATCHES: u64 = 20;
 
 /// What ended in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Ended {
+pub struct EndedWork {
     /// Ops.
     pub ops: u64,
     /// The same, or their bytes.
@@ -25,7 +25,7 @@ pub struct Ended {
     pub took_s: f64,
 }
 
-impl Ended {
+impl EndedWork {
     /// Of one of them.
     fn mean_s(&self) -> f64 {
         self.took_s / self.ops.max(1) as f64
@@ -34,7 +34,7 @@ impl Ended {
 
 /// Work done in each slice of `dt_s` seconds, by ops that were taken to end in the middle of theirs. What was done before the first
 /// slice is left out; what had not ended by the last one is not known: see [`known_until`].
-pub fn spread(ended: &[Ended], dt_s: f64) -> Vec<f64> {
+pub fn spread(ended: &[EndedWork], dt_s: f64) -> Vec<f64> {
     let mut done = vec![0.0; ended.len()];
     for (i, e) in ended.iter().enumerate().filter(|(_, e)| e.work > 0.0) {
         let mean_s = e.mean_s();
@@ -55,9 +55,9 @@ pub fn spread(ended: &[Ended], dt_s: f64) -> Vec<f64> {
 
 /// Half width of the 95 % interval of the rate, as a part of it, and how many independent batches are behind it. `None`: ops ended in
 /// fewer than three slices.
-pub fn half_width(ended: &[Ended]) -> Option<(f64, f64)> {
+pub fn half_width(ended: &[EndedWork]) -> Option<(f64, f64)> {
     let batches = batches(ended);
-    let sum = |f: &dyn Fn(&Ended) -> f64| batches.iter().map(f).sum::<f64>();
+    let sum = |f: &dyn Fn(&EndedWork) -> f64| batches.iter().map(f).sum::<f64>();
     let (work, took_s) = (sum(&|e| e.work), sum(&|e| e.took_s));
     if took_s <= 0.0 || work <= 0.0 {
         return None;
@@ -69,13 +69,13 @@ pub fn half_width(ended: &[Ended]) -> Option<(f64, f64)> {
 }
 
 /// Of as many ops as make so many of them; what ended in one slice is not told apart.
-fn batches(ended: &[Ended]) -> Vec<Ended> {
+fn batches(ended: &[EndedWork]) -> Vec<EndedWork> {
     let ops: u64 = ended.iter().map(|e| e.ops).sum();
     let each = ops.div_ceil(BATCHES).max(1);
-    let mut out: Vec<Ended> = Vec::new();
-    let mut open = Ended::default();
+    let mut out: Vec<EndedWork> = Vec::new();
+    let mut open = EndedWork::default();
     for e in ended {
-        open = Ended { ops: open.ops + e.ops, work: open.work + e.work, took_s: open.took_s + e.took_s };
+        open = EndedWork { ops: open.ops + e.ops, work: open.work + e.work, took_s: open.took_s + e.took_s };
         if open.ops >= each {
             out.push(std::mem::take(&mut open));
         }
@@ -97,26 +97,26 @@ mod tests {
 
     #[test]
     fn work_lies_where_it_was_done() {
-        let mut ended = vec![Ended::default(); 10];
-        ended[7] = Ended { ops: 8, work: 8.0, took_s: 32.0 };
+        let mut ended = vec![EndedWork::default(); 10];
+        ended[7] = EndedWork { ops: 8, work: 8.0, took_s: 32.0 };
         let done = spread(&ended, 1.0);
         assert_eq!(done, [0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0, 1.0, 0.0, 0.0]);
         // What began before the first slice is not in it.
-        assert_eq!(spread(&[Ended { ops: 3, work: 3.0, took_s: 9.0 }], 1.0), [0.5]);
-        assert_eq!(spread(&[Ended { ops: 3, work: 3.0, took_s: 0.0 }], 1.0), [3.0]);
+        assert_eq!(spread(&[EndedWork { ops: 3, work: 3.0, took_s: 9.0 }], 1.0), [0.5]);
+        assert_eq!(spread(&[EndedWork { ops: 3, work: 3.0, took_s: 0.0 }], 1.0), [3.0]);
         assert!(spread(&[], 1.0).is_empty());
     }
 
     #[test]
     fn two_batches_have_no_interval_and_bytes_have_that_of_their_ratio() {
-        let slice = |work, took_s| Ended { ops: 4, work, took_s };
+        let slice = |work, took_s| EndedWork { ops: 4, work, took_s };
         assert_eq!(half_width(&[slice(4.0, 8.0); 2]), None);
         assert_eq!(half_width(&[]), None);
         assert_eq!(half_width(&[slice(4.0, 8.0); 3]).unwrap().0, 0.0);
         // Large objects take longer by as much: the rate of bytes is one.
         let sizes = [1.0, 3.0, 2.0, 5.0].map(|x| slice(100.0 * x, 8.0 * x));
         assert!(half_width(&sizes).unwrap().0 < 1e-9);
-        assert_eq!(half_width(&[Ended::default(); 9]), None);
+        assert_eq!(half_width(&[EndedWork::default(); 9]), None);
     }
 
     /// A closed loop of so many slots: what ended in each second. `common`: by how much all ops of a time are slower or faster together.
@@ -127,7 +127,7 @@ mod tests {
         own: f64,
         common: f64,
         stop_s: f64,
-    ) -> Vec<Ended> {
+    ) -> Vec<EndedWork> {
         let mut wander = vec![0.0];
         for _ in 0..(stop_s / mean_s * 4.0) as usize + 8 {
             let z: f64 = 0.6 * wander[wander.len() - 1] + 0.8 * rng.normal();
@@ -144,10 +144,10 @@ mod tests {
             }
         }
         let slices = ends.iter().map(|e| e.0).fold(0.0, f64::max) as usize + 1;
-        let mut sums = vec![Ended::default(); slices];
+        let mut sums = vec![EndedWork::default(); slices];
         for (at, took) in ends {
             let s = &mut sums[at as usize];
-            *s = Ended { ops: s.ops + 1, work: s.work + 1.0, took_s: s.took_s + took };
+            *s = EndedWork { ops: s.ops + 1, work: s.work + 1.0, took_s: s.took_s + took };
         }
         sums
     }

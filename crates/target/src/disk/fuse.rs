@@ -216,8 +216,8 @@ impl Filesystem for DiskFile {
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let flags = if self.is_direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::empty() };
-        reply.opened(FileHandle(0), flags);
+        let direct = if self.is_direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::empty() };
+        reply.opened(FileHandle(0), direct | FopenFlags::FOPEN_NOFLUSH);
     }
 
     fn read(
@@ -259,6 +259,8 @@ impl Filesystem for DiskFile {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.ok();
+        // Not wanted, now or later (kernels before 5.16 do not know FOPEN_NOFLUSH): whoever is killed while it has the file open would wait on
+        // its way out for an answer of its own, for ever, and everybody who looks at the mount with it.
+        reply.error(Errno::ENOSYS);
     }
 }
