@@ -20,18 +20,36 @@ export function ofValidity(run: Run): string {
   return [...(found.length ? found : ["nothing against it"]), ...met].join(", ");
 }
 
-/** How busy this machine was, and whether the checks found it to be the limit. */
+/** What is consistent with the rate where nothing is proved to set it, as the fact `limited by` has it. */
+function suspected(run: Run, candidate: RegExp): boolean {
+  const all = run.analysis.bottlenecks;
+  const decided = all.some((b) => ["proved", "likely", "the offered rate was met"].includes(b.verdict));
+  return !decided && all.some((b) => b.verdict === "consistent with" && candidate.test(b.candidate));
+}
+
+/** Cores as a whole; the client's own workers are another candidate. */
+const CORES = /^(this machine's processor|client processor \((?!worker threads))/;
+
+/**
+ * The check of the client looks at its workers; that other work, or the storage itself, takes the cores of its machine is no fault of the
+ * client's, and may be the limit all the same. Each is said apart.
+ */
 export function ofResources(run: Run): string {
   const highest = (role: string, name: string) => {
     const values = run.resources.filter((r) => r.role === role && r.name === name).flatMap((r) => r.v.filter((v) => v !== null));
     return values.length ? Math.max(...values) : null;
   };
   const [cpu, server, busy] = [highest("client", "CPU"), highest("server", "CPU"), highest("client", "Workers busy")];
-  const most = cpu !== null ? [`CPU ${significant(cpu, 2)} % at most`] : busy !== null ? [`workers ${significant(busy, 2)} % busy at most`] : [];
   const check = run.analysis.checks.find((c) => c.code === "V07")?.result;
   const voided = run.summary.findings.some((f) => f.code === "V07" && f.level === "invalid");
-  const judged = voided || check === "fail" ? "it was the limit" : check === "pass" ? "not the limit" : "whether it was the limit was not tested";
-  return [...most, judged, ...(server === null ? [] : [`servers' CPU ${significant(server, 2)} % at most`])].join(", ");
+  const lost = voided || check === "fail";
+  const judged = lost ? "it was the limit (V07)" : check === "pass" ? "not the limit" : "whether it was the limit was not tested";
+  // V07 may have found another part of the client than its workers.
+  const workers = busy === null ? judged : lost ? `${judged}, workers ${significant(busy, 2)} % busy at most` : `workers ${significant(busy, 2)} % busy at most, ${judged}`;
+  const machine = new Set(run.resources.filter((r) => r.role === "client").map((r) => r.host)).size > 1 ? "busiest machine's CPU" : "this machine's CPU";
+  return [workers,
+    ...(cpu === null ? [] : [`${machine} ${significant(cpu, 2)} % at most${suspected(run, CORES) ? ", possibly the limit" : ""}`]),
+    ...(server === null ? [] : [`servers' CPU ${significant(server, 2)} % at most`])].join("; ");
 }
 
 export function ofLatency(run: Run): string {

@@ -78,6 +78,22 @@ export function toRequest(s: HistoryState): string {
 export const isFiltered = (s: HistoryState): boolean => s.labels.length > 0 || [s.op, s.target, s.validity, s.since, s.until].some((v) => v !== "");
 export const unfiltered = { labels: [] as string[], op: "", target: "", validity: "", since: "", until: "", skip: 0 };
 
+/** What the server takes of a side (crates/serve/src/history/query.rs). */
+export const MOST_OF_A_SIDE = 40;
+
+/** These go to a side beside what it has, from the other if they were there; what it has no room for stays where it was. */
+export function allTo(s: HistoryState, side: "a" | "b", ids: string[]): Pick<HistoryState, "a" | "b"> {
+  const more = ids.filter((id) => !s[side].includes(id)).slice(0, Math.max(0, MOST_OF_A_SIDE - s[side].length));
+  const other = side === "a" ? "b" : "a";
+  return { a: s.a, b: s.b, [side]: [...s[side], ...more], [other]: s[other].filter((id) => !more.includes(id)) };
+}
+
+/** `4 in A`, `4 in A (1 void)`: what is void is in no mean, and is told apart from what is compared. */
+export function sideText(s: HistoryState, side: "a" | "b", voids: ReadonlySet<string>): string {
+  const out = s[side].filter((id) => voids.has(id)).length;
+  return `${s[side].length} in ${side.toUpperCase()}${out > 0 ? ` (${out} void)` : ""}`;
+}
+
 /** A run goes to a side, from the other if it was there, or from this one away. */
 export function toggled(s: HistoryState, side: "a" | "b", id: string): Pick<HistoryState, "a" | "b"> {
   const without = { a: s.a.filter((x) => x !== id), b: s.b.filter((x) => x !== id) };

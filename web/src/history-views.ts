@@ -3,7 +3,7 @@ import { h, listenLike } from "./dom";
 import type { Estimate } from "./feed";
 import { count, counted, estimate, latency, MIB, MISSING, SIGNS, significant } from "./format";
 import type { CompareAnswer, ListAnswer, PivotAnswer, PivotCell, TrendAnswer } from "./history-data";
-import { FIGURES, toggled, type Figure, type HistoryState } from "./history-state";
+import { allTo, FIGURES, MOST_OF_A_SIDE, sideText, toggled, type Figure, type HistoryState } from "./history-state";
 import { keyed, morphChildren, type Living } from "./keyed";
 import { trendDrawing } from "./history-trend";
 import { sparkline } from "./sparkline";
@@ -69,8 +69,12 @@ export function runsView(a: ListAnswer, s: HistoryState, go: Go): (HTMLElement |
   const page = (skip: number, text: string) => h("button", { type: "button", click: () => go({ skip }) }, text);
   const table = (caption: string, rows: HTMLElement[]) => keyed(caption, h("div", { class: "scroll", role: "group", "aria-label": caption, tabindex: 0 }, h("table", { class: "runs" },
     h("caption", { class: "offscreen" }, caption), h("thead", {}, h("tr", {}, ...heads.map((t) => h("th", { scope: "col" }, t)))), h("tbody", {}, ...rows))));
+  const ids = a.runs.map((r) => r.id);
+  const allOf = (side: "a" | "b") => keyed(side, h("button", { type: "button", class: "small", click: () => go(allTo(s, side, ids)) },
+    `${shown > MOST_OF_A_SIDE ? `First ${MOST_OF_A_SIDE} shown` : "All shown"} to ${side.toUpperCase()}`));
   return [
     a.note ? h("p", { class: "note" }, `Every run was read anew: ${a.note}.`) : null,
+    shown > 1 ? keyed("all to a side", h("p", { class: "tools all" }, allOf("a"), allOf("b"))) : null,
     shown > 0 ? table("Runs", a.runs.map(row)) : h("p", {}, "No run is so. Clear the filter to see all."),
     h("div", { class: "pages" }, a.skip > 0 ? keyed("newer", page(Math.max(0, a.skip - 100), "Newer")) : null, a.skip + shown < a.found ? keyed("older", page(a.skip + shown, "Older")) : null),
     a.tests.length > 0 ? h("h2", {}, "Network tests") : null,
@@ -114,19 +118,19 @@ function alike(a: CompareAnswer): HTMLElement | null {
   })));
 }
 
-export function compareView(a: CompareAnswer, s: HistoryState, go: Go): (HTMLElement | null)[] {
+export function compareView(a: CompareAnswer, s: HistoryState, go: Go, voids: ReadonlySet<string>): (HTMLElement | null)[] {
   if (a.runs.length === 0) {
     return [h("p", {}, "Choose runs first: in the list, A and B put a run on one of two sides. With three or more runs a side, the difference has an interval.")];
   }
-  const heads = a.runs.map((r) => keyed(r.id, h("th", { scope: "col" }, `${r.side.toUpperCase()} `, runLink(r.id), h("span", { class: "said" }, `${minute(r.started_at)}, ${r.what}, ${r.mark}`), labels(r.labels),
+  const heads = a.runs.map((r) => keyed(r.id, h("th", { scope: "col", class: "run" }, `${r.side.toUpperCase()} `, runLink(r.id), h("span", { class: "said" }, `${minute(r.started_at)}, ${r.what}, ${r.mark}`), labels(r.labels),
     h("span", { class: "sides" }, sideButton(s, "a", r.id, go), " ", sideButton(s, "b", r.id, go)))));
   const row = (r: CompareAnswer["rows"][number]) => keyed(`${r.line}|${r.figure}`, h("tr", {},
     h("th", { scope: "row" }, r.line, h("span", { class: "said" }, FIGURES[r.figure])),
-    h("td", {}, h("strong", {}, OUTCOMES[r.outcome] ?? r.outcome), h("span", { class: "said" }, r.said + (r.holds_among_all === false ? " Among so many comparisons it may be by chance (Holm, 5 %)." : ""))),
+    h("td", { class: "said-of" }, h("strong", {}, OUTCOMES[r.outcome] ?? r.outcome), h("span", { class: "said" }, r.said + (r.holds_among_all === false ? " Among so many comparisons it may be by chance (Holm, 5 %)." : ""))),
     ...r.each.map((e, i) => (e ? h("td", { class: e.valid ? null : "void" }, runLink(a.runs[i]!.id, figureText(r.figure, e.figure)), e.valid ? null : h("span", { class: "said" }, "void: in no mean")) : h("td", {}, "-")))));
   return [
     h("p", { class: "note" }, a.paired && s.a.length > 1 ? "The runs were made in turn, and are compared in pairs. " : "", "A figure of one run has the interval within that run; a ratio, that over runs (95 %, A over B)."),
-    keyed("compare", h("div", { class: "scroll", role: "group", "aria-label": "Comparison", tabindex: 0 }, h("table", { class: "cells" }, h("caption", {}, `${count(s.a.length)} in A against ${count(s.b.length)} in B`),
+    keyed("compare", h("div", { class: "scroll", role: "group", "aria-label": "Comparison", tabindex: 0 }, h("table", { class: "cells compared" }, h("caption", {}, `${sideText(s, "a", voids)} against ${sideText(s, "b", voids)}`),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Line"), h("th", { scope: "col" }, "A against B"), ...heads)), h("tbody", {}, ...a.rows.map(row))))),
     alike(a),
     s.a.length > 0 && s.b.length > 0 ? h("p", {}, "The same on a command line: ", h("code", {}, a.command)) : null,

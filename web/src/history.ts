@@ -3,7 +3,7 @@
 import { h } from "./dom";
 import { count, counted } from "./format";
 import type { Answer, CompareAnswer, ListAnswer, PivotAnswer, TrendAnswer } from "./history-data";
-import { fromQuery, isFiltered, toQuery, toRequest, unfiltered, VIEWS, type HistoryState, type View } from "./history-state";
+import { fromQuery, isFiltered, sideText, toQuery, toRequest, unfiltered, VIEWS, type HistoryState, type View } from "./history-state";
 import { compareView, pivotView, runsView, trendView } from "./history-views";
 import { keyed, morphChildren, own } from "./keyed";
 import { plimsollMark, themeSwitch } from "./masthead";
@@ -20,6 +20,8 @@ let state = fromQuery(location.search);
 /** What there is to filter by, of the last list. */
 let known: Pick<ListAnswer, "labels" | "ops" | "all"> = given.list ?? { labels: {}, ops: [], all: 0 };
 let shown: { view: View; answer: Answer } | null = given.list && state.view === "runs" ? { view: "runs", answer: given.list } : null;
+/** Runs that are known to be void, of all answers so far: those that are chosen need not be among those that are listed. */
+const voids = new Set<string>();
 let asked: AbortController | null = null;
 let again: ReturnType<typeof setTimeout> | undefined;
 
@@ -74,7 +76,7 @@ function sync(): void {
   const link = (v: View) => keyed(v, h("li", {}, h("a", { href: `/${toQuery({ ...state, view: v, skip: 0 })}`, "aria-current": v === state.view ? "page" : null, click: (e) => { const m = e as MouseEvent; if (m.ctrlKey || m.metaKey || m.shiftKey) return; e.preventDefault(); go({ view: v }); } }, NAMES[v])));
   morphChildren(views, VIEWS.map(link));
   const sides = state.a.length + state.b.length;
-  morphChildren(chosen, sides === 0 ? [] : [h("span", {}, `Chosen: ${count(state.a.length)} in A, ${count(state.b.length)} in B`), keyed("compare", h("button", { type: "button", class: "small", click: () => go({ view: "compare" }) }, "Compare them")), keyed("none", h("button", { type: "button", class: "small", click: () => go({ a: [], b: [] }) }, "Choose none"))]);
+  morphChildren(chosen, sides === 0 ? [] : [h("span", {}, `Chosen: ${sideText(state, "a", voids)}, ${sideText(state, "b", voids)}`), keyed("compare", h("button", { type: "button", class: "small", click: () => go({ view: "compare" }) }, "Compare them")), keyed("none", h("button", { type: "button", class: "small", click: () => go({ a: [], b: [] }) }, "Choose none"))]);
   filters.hidden = chips.hidden = state.view === "compare";
 }
 
@@ -83,12 +85,19 @@ function say(text: string): void {
   trouble.hidden = text === "";
 }
 
+function learn(answer: Answer): void {
+  const all = answer.schema === "plimsoll.history/1" ? answer.runs.map((r) => [r.id, r.standing === "invalid"] as const)
+    : answer.schema === "plimsoll.compare/1" ? answer.runs.map((r) => [r.id, r.mark.startsWith("INVALID")] as const) : [];
+  for (const [id, isVoid] of all) if (isVoid) voids.add(id); else voids.delete(id);
+}
+
 /** Of the view that is asked for; what was there stays until its answer is here. */
 function show(): void {
+  if (shown) learn(shown.answer);
   sync();
   if (shown?.view !== state.view) return;
   const width = Math.max(300, body.clientWidth || 800);
-  const of = { runs: () => runsView(shown!.answer as ListAnswer, state, go), pivot: () => pivotView(shown!.answer as PivotAnswer, state, go, known.labels), compare: () => compareView(shown!.answer as CompareAnswer, state, go), trend: () => trendView(shown!.answer as TrendAnswer, state, go, width) };
+  const of = { runs: () => runsView(shown!.answer as ListAnswer, state, go), pivot: () => pivotView(shown!.answer as PivotAnswer, state, go, known.labels), compare: () => compareView(shown!.answer as CompareAnswer, state, go, voids), trend: () => trendView(shown!.answer as TrendAnswer, state, go, width) };
   morphChildren(body, of[state.view]().filter((e) => e !== null));
   const list = state.view === "runs" ? (shown.answer as ListAnswer) : null;
   const range = list && list.found > list.runs.length ? `, ${count(list.skip + 1)} to ${count(list.skip + list.runs.length)} shown` : "";

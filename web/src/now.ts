@@ -44,20 +44,20 @@ function body(run: Run, now: Now): (Node | null)[] {
   const rate = run.block ? "IOPS" : "op/s";
   const so = now.phase === "warm-up" ? "of the warm-up so far" : "of this stage so far";
   return [
-    h("p", { class: "note" }, place(now)),
-    now.doing ? h("p", {}, now.doing) : null,
-    now.missing.length ? h("div", { role: "alert" }, ...now.missing.map((m) => h("p", { class: "warning" }, m))) : null,
-    h("dl", { class: "headline" },
+    h("p", { class: "note place" }, place(now), now.doing ? h("span", {}, ` ${now.doing}`) : null),
+    h("dl", { class: "headline now" },
       figure("Rate, last second", known(now.ops_per_s, (x) => `${significant(x, 4)} ${rate}`)),
-      now.bytes_per_s === null ? null : figure("Throughput, last second", `${significant(now.bytes_per_s / MIB, 4)} MiB/s`),
+      // Before anything is known its place is kept; ops that move no bytes have none.
+      now.bytes_per_s === null && now.ops_per_s !== null ? null : figure("Throughput, last second", known(now.bytes_per_s, (x) => `${significant(x / MIB, 4)} MiB/s`)),
       figure("In flight, last second", known(now.in_flight, (x) => `${significant(x, 3)} ops`)),
       figure(`Median response ${so}`, known(now.p50_ns, latency)),
       figure(`p99 response ${so}`, known(now.p99_ns, latency)),
       figure(`p99.9 response ${so}`, known(now.p999_ns, latency)),
       figure("Client busy, last second", known(now.busy_fraction, percent))),
-    h("p", {}, `Ops ${so}: ${outcomes(now.outcomes)}`),
+    // What the figures lack comes and goes: it stands where it moves none of them.
+    h("div", { class: "foot" }, h("p", {}, `Ops ${so}: ${outcomes(now.outcomes)}`), stoppable() ? stopButton() : null,
+      now.missing.length ? h("div", { role: "alert" }, ...now.missing.map((m) => h("p", { class: "warning" }, m))) : null),
     now.other_agents ? h("p", { class: "note" }, now.other_agents) : null,
-    stoppable() ? stopButton() : null,
   ];
 }
 

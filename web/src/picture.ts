@@ -25,7 +25,8 @@ export function pictured(run: Run): Source | null {
     case "sweep": return hasSizes(run) ? "sizes" : "lines";
     case "lines": return "lines";
     case "time": return course;
-    case "nothing": return null;
+    // Of a run that goes on the warm-up is drawn, too.
+    case "nothing": return run.live ? course : null;
   }
 }
 

@@ -14,7 +14,6 @@ import { kindOf } from "./kinds";
 import { answering, bucketCharts, comparisonCharts, comparisonTables, openAnswers, saturationCharts, saturationTable, scalingCharts, scalingTable } from "./limits";
 import { picture, pictured } from "./picture";
 import { searchTable } from "./searches";
-import { nowSection } from "./now";
 import { backgroundTable, ceilings, flow, ofServers, panels as serverPanels, poolTable, trafficTable } from "./servers";
 import { modelCharts, movesBytes, overSizes, sizeTable, spoiled, sweepCharts } from "./size";
 import { picked, table, tableElement, type Table } from "./table";
@@ -29,16 +28,16 @@ export interface Section { id: string; title: string; inputs: readonly unknown[]
 
 /** Status as a sign, a word and a colour, in this order of importance. */
 export function badge(run: Run): HTMLElement {
-  // A run that goes on and has measured nothing yet is neither.
-  if (run.live && run.summary.workloads.length === 0) return badgeOf("fair", run.status);
+  // What is said of a run that goes on is another a second later: its sign and colour come with its end.
+  if (run.live) return badgeOf("so-far", "So far");
   // Sound runs that tell no difference are no answer: a tick alone would say more than is known.
   const open = kindOf(run) === "compare" ? openAnswers(run.analysis.comparisons) : "";
   const kind = !run.summary.answered ? "bad" : run.status === "VALID" && !open ? "good" : "fair";
   return badgeOf(kind, open ? `${run.status}, ${open}` : run.status);
 }
 
-function badgeOf(kind: "bad" | "good" | "fair", status: string): HTMLElement {
-  const sign = { bad: "✕", good: "✓", fair: "!" }[kind];
+function badgeOf(kind: "bad" | "good" | "fair" | "so-far", status: string): HTMLElement {
+  const sign = { bad: "✕", good: "✓", fair: "!", "so-far": "●" }[kind];
   return h("p", { class: `badge ${kind}` }, h("span", { "aria-hidden": "true" }, sign), " ", status.replace(/^\[(.*)\]$/, "$1"));
 }
 
@@ -61,19 +60,52 @@ function figures(f: GlanceFact): (Node | string)[] {
 const factList = (all: GlanceFact[], kind: string): HTMLElement | null =>
   (all.length ? h("dl", { class: kind }, ...all.map((f) => h("div", { class: f.text.length > WIDE ? "wide" : "" }, h("dt", {}, f.name), h("dd", {}, ...figures(f))))) : null);
 
-export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.glance, run.end, run.live, run.summary.answered, run.summary.labels, run.analysis.comparisons];
+export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.glance, run.end, run.live, run.summary.answered, run.summary.labels, run.summary.findings, run.summary.workloads, run.analysis.comparisons];
+
+const runLabels = (run: Run): HTMLElement[] => Object.entries(run.summary.labels).map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`));
+
+/** The widest interval of lines that have no rate because of it, a part of the value; null: it is something else that is missing. */
+function tooWide(run: Run): number | null {
+  const { findings, workloads } = run.summary;
+  if (!findings.some((f) => f.code === "V04" && f.level === "invalid" && f.name === "no_rate")) return null;
+  const half = workloads.flatMap((w) => (w.valid || !w.ops_per_s || w.ops_per_s.low === null || w.ops_per_s.high === null ? [] : [(w.ops_per_s.high - w.ops_per_s.low) / 2 / w.ops_per_s.value]));
+  const widest = Math.max(...half);
+  return half.length > 0 && Number.isFinite(widest) ? widest : null;
+}
+
+/** What of a run that goes on cannot be used yet, or what it would be if it ended now. */
+export function soFar(run: Run): string {
+  const status = run.status.replace(/^\[(.*)\]$/, "$1");
+  if (run.summary.workloads.length === 0) return "The run goes on; not usable yet";
+  if (run.summary.answered) return `The run goes on; if it ended now: ${status}`;
+  const wide = tooWide(run);
+  return `The run goes on; not usable yet: ${wide === null ? `${status} if it ended now` : `interval ±${percent(wide)}`}`;
+}
+
+/**
+ * Of a run that goes on: in a few lines that are as high whatever they say, the rest folded away, so that nothing below it jumps. Advice to
+ * run longer is none while it does.
+ */
+function verdictSoFar(run: Run, text: string): HTMLElement {
+  const [g, labels] = [run.glance, runLabels(run)];
+  const said = run.summary.answered || run.summary.workloads.length === 0 ? g.sentence : "";
+  return h("div", { class: "verdict going" },
+    h("div", { class: "state" }, badge(run), h("p", { class: "note" }, soFar(run)), labels.length ? h("p", { class: "labels" }, ...labels) : null),
+    h("p", { class: "lead" }, said),
+    unfold("All that can be said so far", () => [said ? null : h("p", {}, g.sentence), factList(g.facts, "glance"), factList(g.reservations, "glance reservations"), h("p", { class: "whole" }, ...emphasised(text))]));
+}
 
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
   const text = run.verdict.replace(/^((PARTLY )?VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
-  const labels = Object.entries(run.summary.labels);
+  if (run.live) return verdictSoFar(run, text);
+  const labels = runLabels(run);
   const g = run.glance;
   return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(g.facts, "glance"),
     factList(g.reservations, "glance reservations"),
     unfold(g.more_reservations ? `The whole verdict, and ${g.more_reservations} more note${g.more_reservations > 1 ? "s" : ""}` : "The whole verdict", () => [h("p", { class: "whole" }, ...emphasised(text))]),
-    run.live ? h("p", { class: "note" }, "The run goes on: this is what can be said so far.") : null,
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
-    labels.length ? h("p", { class: "labels" }, ...labels.map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`))) : null);
+    labels.length ? h("p", { class: "labels" }, ...labels) : null);
 }
 
 function findings(run: Run): HTMLElement | null {
@@ -195,10 +227,10 @@ function results(run: Run): Section {
   const a = run.analysis;
   const kind = kindOf(run);
   return {
-    id: "results", title: "Results", inputs: [s.answered, s.workloads, run.labels, run.spoiled, run.sweep, run.block, s.limits, s.labels, s.findings, a.saturations, a.comparisons, a.scalings, a.buckets, kind, ...(kind === "cycles" ? [run.series, run.stages] : [])],
+    id: "results", title: "Results", inputs: [s.answered, s.workloads, run.labels, run.spoiled, run.sweep, run.block, s.limits, s.labels, s.findings, a.saturations, a.comparisons, a.scalings, a.buckets, run.live, kind, ...(kind === "cycles" ? [run.series, run.stages] : [])],
     body: () => {
       const shown = answerTables(run).flatMap((t) => (t ? [tableElement(t, { copy: true, void: !s.answered })] : []));
-      return [...shown, shown.length === 0 ? h("p", {}, "Nothing was measured; the findings say why.") : null];
+      return [...shown, shown.length === 0 ? h("p", {}, run.live ? "Nothing is measured yet." : "Nothing was measured; the findings say why.") : null];
     },
   };
 }
@@ -221,14 +253,17 @@ function lines(run: Run): Section {
   };
 }
 
+/** In the place of a chart that is to come: what stands below it does not move when it does. */
+const toCome = (): HTMLElement => h("p", { class: "note to-come" }, "The chart begins with the first figures on record.");
+
 /** The chart that tells this kind of run. */
 function firstPicture(run: Run): Section {
   const { summary: s, analysis: a } = run;
   const of = pictured(run);
   return {
     id: "picture", title: "In one picture", quiet: true,
-    inputs: [of, s.servers, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : [])],
-    body: () => [grid([picture(run)]), grid([flow(run)])],
+    inputs: [of, s.servers, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : []), run.live],
+    body: () => [grid([picture(run)]) ?? (run.live ? toCome() : null), grid([flow(run)])],
   };
 }
 
@@ -377,14 +412,14 @@ const axis = (run: Run): readonly unknown[] => [run.stages, run.analysis.holds];
 export function runSections(run: Run): Section[] {
   const { summary: s, analysis: a } = run;
   return [
-    ...(run.live && run.now ? [nowSection(run)] : []), firstPicture(run), results(run),
+    firstPicture(run), results(run),
     servers(run), limits(run), loadAndScale(run), validity(run),
-    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
+    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks, run.live], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },
     lines(run),
     { id: "agents", title: "Agents", inputs: [s.agents, s.findings, s.answered, run.block], says: () => ofAgents(run), body: () => tables([agentTable(run)]) },
     { id: "cost", title: "Cost", inputs: [s.cost, run.plan], says: () => ofCost(run), body: () => costBody(run) },
-    { id: "resources", title: run.resources.some((r) => r.role === "server") ? "Client and servers" : "Client", inputs: [run.resources, a.checks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
+    { id: "resources", title: run.resources.some((r) => r.role === "server") ? "Client and servers" : "Client", inputs: [run.resources, a.checks, a.bottlenecks, s.findings, ...axis(run)], says: () => (run.resources.length ? ofResources(run) : null), body: () => [resourceStrips(run)] },
     provenance(run),
   ];
 }

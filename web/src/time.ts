@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 
 import { base, chart, line, logAxis, mark, type ChartElement, type Key, type Mark } from "./chart";
-import type { Hold, Outage, Resource, Run, Series } from "./feed";
+import type { Hold, Outage, Resource, Run, Series, Stage } from "./feed";
 import { high, low, bytes, clock, estimate, latency, latencyTick, logTicks, MIB, MISSING, outcomeName, plain, seconds, significant, tick } from "./format";
 import { h } from "./dom";
 import { keyed, unfold } from "./keyed";
@@ -36,15 +36,33 @@ function points(track: Track, column: Column, factor = 1): Point[] {
   }])));
 }
 
+/** Stages and levels are rounded each on its own. */
+const EDGE = 1e-6;
+
+/** Labels of an axis that are nearer to each other run together, pixels. */
+const LEAST_APART = 36;
+
+/** The end of what a hold has seen, in the run's time: its horizon is counted from the start of the stage that it is of. */
+export function seenTo(run: Run, hold: Hold): number {
+  const from = hold.levels[0]?.start_s;
+  const mine = run.stages.filter((s) => from === undefined || (s.start_s - EDGE <= from && from < s.end_s - EDGE));
+  // Without a level its length tells which one that is; of several as long the last was judged.
+  const off = (s: Stage) => Math.abs(s.end_s - s.start_s - hold.horizon_s);
+  const of = [...mine].sort((a, b) => off(b) - off(a) || a.start_s - b.start_s).at(-1);
+  return (of?.start_s ?? from ?? 0) + hold.horizon_s;
+}
+
 export function span(run: Run): [number, number] {
   const ends = run.stages.flatMap((s) => [s.start_s, s.end_s]);
-  const horizon = run.analysis.holds.map((x) => x.horizon_s);
+  const horizon = run.analysis.holds.map((x) => seenTo(run, x));
   return ends.length === 0 ? [0, 1] : [Math.min(...ends), Math.max(...ends, ...horizon)];
 }
 
 export function timeAxis(domain: [number, number], width: number): Plot.ScaleOptions {
   const { label, tick: tickFormat, ticks } = clock(domain, width);
-  return { domain, label, tickFormat, ticks };
+  // What was made ready took its time: an axis that does not begin at a round number says where it begins.
+  const apart = ((ticks[0] ?? domain[1]) - domain[0]) * ((width - 72) / (domain[1] - domain[0] || 1));
+  return apart < LEAST_APART ? { domain, label, tickFormat, ticks } : { domain, label, tickFormat: (s: number) => tickFormat(Number(s.toFixed(1))), ticks: [domain[0], ...ticks] };
 }
 
 /** The shaded measured windows, with their edges as lines so that they show in print. */
@@ -54,6 +72,27 @@ export function windows(run: Run): Plot.Markish[] {
   return [
     Plot.rect(all, { x1: "x1", x2: "x2", fill: "var(--window)" }),
     Plot.ruleX(edges, { stroke: "var(--window-edge)", strokeDasharray: "1 3" }),
+  ];
+}
+
+/** What came before the measured windows. Before the first figure of a run that goes on, all there is. */
+function warmUps(run: Run): { x1: number; x2: number }[] {
+  const yet = run.live && run.summary.workloads.length === 0;
+  return run.stages.flatMap((s) => {
+    const to = s.window?.[0] ?? (yet ? s.end_s : s.start_s);
+    return to - s.start_s > EDGE ? [{ x1: s.start_s, x2: to }] : [];
+  });
+}
+
+/** The name of the warm-up where it has room: upright where it is too short for it. */
+function warmUp(run: Run, perSecond: number): Plot.Markish[] {
+  const all = warmUps(run);
+  const wide = (w: { x1: number; x2: number }) => (w.x2 - w.x1) * perSecond;
+  const text = { x: (w: { x1: number; x2: number }) => (w.x1 + w.x2) / 2, frameAnchor: "bottom" as const, text: () => "warm-up", fill: "var(--muted)", stroke: "var(--bg)", strokeWidth: 4 };
+  return [
+    Plot.text(all.filter((w) => wide(w) >= 54), { ...text, dy: -5 }),
+    // Of many stages it stands in the note alone.
+    Plot.text(all.length > 6 ? [] : all.filter((w) => wide(w) < 54 && wide(w) >= 15), { ...text, dy: -6, rotate: -90, textAnchor: "start" }),
   ];
 }
 
@@ -86,20 +125,38 @@ function sampleTable(title: string, list: Track[], columns: [string, Column, (y:
   return table(title, 2, ["series", ">from, s", ...columns.map(([name]) => `>${name}`)], rows);
 }
 
-/** Levels, cliffs, events and horizon of the steady-state analysis. */
-function held(holds: Hold[], factor: number): Plot.Markish[] {
-  const levels = holds.flatMap((x) => x.levels);
+/** Where levels of two lines are of one time, their intervals lie on each other, and so do the figures beside them. */
+const atOnce = (holds: Hold[]): boolean => holds.some((x, i) => holds.slice(i + 1).some((y) => x.levels.some((a) => y.levels.some((b) => a.start_s < b.end_s && b.start_s < a.end_s))));
+
+/** Of falls of several lines at one time one has the words; `room`: seconds that these take. */
+function apart(cliffs: Hold["cliffs"], room: number): Hold["cliffs"] {
+  const out: Hold["cliffs"] = [];
+  for (const c of [...cliffs].sort((a, b) => a.at_s - b.at_s)) if (out.length === 0 || c.at_s - out.at(-1)!.at_s > room) out.push(c);
+  return out;
+}
+
+/** Levels, cliffs, events and horizon of the steady-state analysis. `perSecond`: pixels. */
+function held(run: Run, holds: Hold[], factor: number, perSecond: number): Plot.Markish[] {
+  const levels = atOnce(holds) ? [] : holds.flatMap((x) => x.levels);
   const cliffs = holds.flatMap((x) => x.cliffs);
-  const horizon = holds.map((x) => x.horizon_s);
+  const horizon = [...new Set(holds.map((x) => Number(seenTo(run, x).toFixed(3))))];
+  const text = (l: Hold["levels"][0]) => estimate(l.per_s, factor);
+  // The figure of a level stands beside the name of the warm-up, where it has room there.
+  const from = (l: Hold["levels"][0]) => {
+    const measured = run.stages.find((s) => s.window && s.start_s - EDGE <= l.start_s && l.start_s < s.window[0])?.window?.[0];
+    return measured !== undefined && (l.end_s - measured) * perSecond > text(l).length * 7.5 + 12 ? measured : l.start_s;
+  };
   return [
     Plot.rect(holds.flatMap((x) => x.events), { x1: (e: [number, number]) => e[0], x2: (e: [number, number]) => e[1], fill: "var(--event)" }),
-    Plot.rect(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => low(l.per_s) * factor, y2: (l: Hold["levels"][0]) => high(l.per_s) * factor, fill: "var(--ink)", fillOpacity: 0.18 }),
+    Plot.rect(levels, { x1: "start_s", x2: "end_s",
+      // No rate is less than none.
+      y1: (l: Hold["levels"][0]) => Math.max(0, low(l.per_s)) * factor, y2: (l: Hold["levels"][0]) => Math.max(0, high(l.per_s)) * factor, fill: "var(--ink)", fillOpacity: 0.18, ariaDescription: "level" }),
     Plot.link(levels, { x1: "start_s", x2: "end_s", y1: (l: Hold["levels"][0]) => l.per_s.value * factor, y2: (l: Hold["levels"][0]) => l.per_s.value * factor, stroke: "var(--ink)", strokeWidth: 1.6 }),
-    Plot.text(levels, { x: "start_s", y: (l: Hold["levels"][0]) => l.per_s.value * factor, text: (l: Hold["levels"][0]) => estimate(l.per_s, factor), dy: -9, dx: 6, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 }),
+    Plot.text(levels, { x: from, y: (l: Hold["levels"][0]) => l.per_s.value * factor, text, dy: -9, dx: 6, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4, fontWeight: 600 }),
     Plot.ruleX(cliffs, { x: "at_s", stroke: "var(--bad)", strokeWidth: 1.6, strokeDasharray: "5 3" }),
-    Plot.text(cliffs, { x: "at_s", frameAnchor: "top", text: (c: Hold["cliffs"][0]) => `falls at ${seconds(c.at_s)}`, dx: 6, dy: -9, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
-    Plot.ruleX(horizon, { stroke: "var(--ink)", strokeWidth: 2.5 }),
-    Plot.text(horizon, { x: (x: number) => x, frameAnchor: "bottom", text: () => "seen to here", dx: -5, dy: -5, textAnchor: "end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.text(apart(cliffs, 90 / perSecond), { x: "at_s", frameAnchor: "top", text: (c: Hold["cliffs"][0]) => `falls at ${seconds(c.at_s)}`, dx: 6, dy: -9, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.ruleX(horizon, { stroke: "var(--ink)", strokeWidth: 2.5, ariaDescription: "seen to here" }),
+    Plot.text(horizon.slice(-1), { x: (x: number) => x, frameAnchor: "bottom", text: () => "seen to here", dx: -5, dy: -5, textAnchor: "end", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
   ];
 }
 
@@ -130,25 +187,28 @@ function overTime(run: Run, list: Track[], title: string, column: Column, factor
   return chart({
     title,
     text: `${title} from ${seconds(domain[0])} to ${seconds(domain[1])} of the run. ${summaryOf(list, column, show)}. The measured windows are shaded.`,
-    note: `${note ?? ""}${phaseNote(run)}`.trim(),
+    note: `${note ?? ""}${warmUps(run).length ? " Grey before it: the warm-up." : ""}${atOnce(holds) ? " Levels of lines that ran at once are not drawn: they would lie on each other." : ""}${phaseNote(run)}`.trim(),
     keys: keys(list),
     data: () => sampleTable(title, list, [[unit, column, (y) => significant(y * factor, 4)]]),
     draw: (width) => {
       const all = list.flatMap((t) => points(t, column, factor));
       const named = phaseLane(run, domain, width);
       const lane = phaseNote(run) ? LANE : 0;
+      const perSecond = (width - 72) / (domain[1] - domain[0] || 1);
       return Plot.plot({
         ...base(width, (width < 520 ? 220 : 280) + lane), marginTop: 22 + lane,
         x: timeAxis(domain, width),
         y: { label: `↑ ${unit}`, grid: true, tickFormat: tick, ...(all.every((p) => p.y === 0) ? { domain: [0, 1] } : { zero: true, nice: true }), ticks: 5 },
         marks: [
           ...windows(run),
+          Plot.rect(warmUps(run), { x1: "x1", x2: "x2", fill: "var(--muted)", fillOpacity: 0.1, ariaDescription: "warm-up" }),
           Plot.ruleY([0], { stroke: "var(--line)" }),
           ...(unit === "op/s" && offered.length === 1 ? [Plot.ruleY(offered, { stroke: "var(--muted)", strokeDasharray: "2 2" })] : []),
           ...list.flatMap((t) => line(points(t, column, factor), t.mark, (p) => p.t, (p) => p.y, { z: (p) => p.z, width: 1.5 })),
           ...(lane ? named : []),
+          ...warmUp(run, perSecond),
           ...happened(run),
-          ...held(holds, factor),
+          ...held(run, holds, factor, perSecond),
           ...tips(all, (y) => `${significant(y, 4)} ${unit}`, (t) => seconds(t)),
         ],
       });

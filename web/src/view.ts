@@ -4,6 +4,7 @@ import { h } from "./dom";
 import type { Page, Run } from "./feed";
 import { Keyed, unfold, type Item } from "./keyed";
 import { plimsollMark, themeSwitch } from "./masthead";
+import { nowSection } from "./now";
 import { badge, groupSections, runSections, togetherVerdict, verdict, verdictInputs, type Section } from "./sections";
 import type { State } from "./state";
 
@@ -34,6 +35,8 @@ function runItems(at: Keyed, run: Run, prefix: string, alone: boolean): Item[] {
   const sections = runSections(run);
   const of = (folded: boolean) => sections.filter((s) => (s.says !== undefined) === folded).map((s) => sectionItem(at, id, s, prefix));
   return [
+    // What it does just now is what somebody looks at while it goes on.
+    ...(run.live && run.now ? [sectionItem(at, id, nowSection(run), prefix)] : []),
     at.item(`${id}/verdict`, verdictInputs(run), () => verdict(run)), ...of(false),
     ...(alone ? [at.item(`${id}/open`, [], openAll)] : []), ...of(true),
   ];
@@ -60,14 +63,25 @@ class FoldedRun {
   #show(): void {
     const { run } = this;
     if (this.element.open) this.#inside = run;
+    this.element.classList.toggle("going", !!run.live);
     this.#parts.show([
-      this.#parts.item("summary", [run.summary.id, run.glance, run.status, run.summary.answered, run.analysis.comparisons], () => h("summary", {}, h("span", { class: "name" }, run.glance.title), badge(run), h("span", { class: "id" }, run.summary.id))),
+      this.#parts.item("summary", [run.summary.id, run.glance, run.status, run.live, run.summary.answered, run.analysis.comparisons], () => h("summary", {}, h("span", { class: "name" }, run.glance.title), badge(run), h("span", { class: "id" }, run.summary.id))),
       ...(this.#inside ? runItems(this.#parts, this.#inside, this.prefix, false) : []),
     ]);
   }
 }
 
 interface Runs { at: Keyed; each: Map<string, FoldedRun> }
+
+/** Every run that is shown has come to its end, so that nothing more can come. */
+const isDone = (state: State): boolean => state.over !== null && !!state.page && state.page.runs.every((r) => !r.live);
+
+/** That is as it should be, and no alert; a page whose server is gone is of no use tomorrow. */
+function done(over: string, runs: Run[]): HTMLElement {
+  const id = runs.length === 1 ? runs[0]!.summary.id : "RUN";
+  const code = (text: string) => h("code", {}, text);
+  return h("p", { class: "note done", role: "status" }, `Nothing more will come: ${over}. To see it again: `, code("plimsoll serve"), " for the history, ", code(`plimsoll report ${id} -o ${id}.html`), " for a file.");
+}
 
 /** What of a feed's own state a reader has to know. */
 export function notices(state: State): string[] {
@@ -76,7 +90,7 @@ export function notices(state: State): string[] {
     ...state.troubles,
     ...(state.errors > state.troubles.length ? [`${state.errors} messages could not be used.`] : []),
     ...(state.ignored > 0 ? [`${state.ignored} messages were of a kind that this page does not know: they come from a newer Plimsoll.`] : []),
-    ...(state.over === null ? [] : [`Nothing more will come: ${state.over}.`]),
+    ...(state.over === null || isDone(state) ? [] : [`Nothing more will come: ${state.over}.`]),
   ];
 }
 
@@ -96,7 +110,10 @@ export class View {
     this.#heads(page);
     const said = notices(state);
     const notice = this.#parts.item("notices", said, () => (said.length ? h("div", { role: "alert" }, ...said.map((t) => h("p", { class: "warning" }, t))) : null));
-    this.#parts.show([notice, ...(single ? runItems(this.#parts, page.runs[0]!, "", true) : this.#several(page))]);
+    const over = isDone(state) ? state.over! : null;
+    const end = this.#parts.item("done", [over, ...page.runs.map((r) => r.summary.id)], () => (over === null ? null : done(over, page.runs)));
+    this.#main.classList.toggle("going", single && !!page.runs[0]!.live);
+    this.#parts.show([notice, end, ...(single ? runItems(this.#parts, page.runs[0]!, "", true) : this.#several(page))]);
     app?.replaceChildren(
       h("header", { class: "top" }, h("div", { class: "brand" }, plimsollMark() as unknown as Node, h("span", {}, "Plimsoll")), this.#title, this.#id, themeSwitch()),
       this.#main, this.#footer);

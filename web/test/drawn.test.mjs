@@ -1,7 +1,8 @@
 // Opens pages of hand-made data in Chromium: what is drawn of what a person found drawn wrongly. Needs the built page
 // (npm run build) and a Chromium, and no cargo.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -9,8 +10,9 @@ import { pathToFileURL } from "node:url";
 
 import { chromium } from "playwright-core";
 
-import { about, COST, COURSES, html, page as pageOf, run, SCALING, SERVERS, sideBySide, UNDETERMINED, unreadable, workload } from "./made.mjs";
+import { about, COST, COURSES, hold, html, now, page as pageOf, run, SCALING, series, SERVERS, sideBySide, soFar, stage, UNDETERMINED, unreadable, workload } from "./made.mjs";
 
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const [DESK, PHONE] = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
 let browser, place;
 before(async () => {
@@ -245,4 +247,167 @@ describe("a run whose servers were observed", () => {
     assert.equal(await page.locator("#servers").count(), 0);
     assert.equal(await page.locator("#picture figure").count(), 1);
   }));
+});
+
+describe("operations over time", () => {
+  const rates = (of, n = 44) => Array.from({ length: n }, (_, i) => of * (1 + 0.2 * Math.sin(i)));
+  const one = (half) => pageOf([run("late", [workload("put", "put", 65536, 2100)], { stages: [stage(2.2, 24.2)], series: [series(0, "put", 2.2, rates(2100))], analysis: { holds: [hold(0, 2.2, 24.2, 2100, half)] } })]);
+  const mix = () => {
+    const lines = [["put", 1100], ["get", 3500], ["stat", 2300], ["delete", 760]];
+    return pageOf([run("mix", lines.map(([op, v]) => workload(op, op, 65536, v)), {
+      stages: [stage(2.2, 24.2)], series: lines.map(([op, v], i) => series(i, op, 2.2, rates(v))), analysis: { holds: lines.map(([, v], i) => hold(i, 2.2, 24.2, v, v * 1.3, { cliffs: [{ at_s: 17.1 + i / 10, from_per_s: v, to_per_s: v / 2, verdict: "throttle likely", evidence: [] }] })) },
+    })]);
+  };
+  const values = async (page) => (await texts(page)).filter((t) => /^[-−\u2212]?\d+(\.\d+)?k?$/.test(t));
+  it("is seen to where it was seen, though load began late", () => drawn(one(40), async (page) => {
+    const [mark] = await boxes(page, "g[stroke-width='2.5'] line");
+    const path = await page.$eval("#picture svg g[aria-label=line] path", (e) => { const { x, width } = e.getBoundingClientRect(); return x + width; });
+    // The last point stands in the middle of its half second.
+    assert.ok(Math.abs(mark.x - path) < 20 && mark.x >= path, `${JSON.stringify(mark)} of ${path}`);
+  }));
+  it("begins at no rate, however wide an interval is", () => drawn(one(4000), async (page) => {
+    const all = await values(page);
+    assert.ok(all.includes("0") && !all.some((t) => /^[-−\u2212]/.test(t)), `${all}`);
+    const [band] = await boxes(page, "g[aria-description=level] rect");
+    const [zero] = (await boxes(page, "g[aria-label='rule'] line")).filter((l) => l.width > 100).sort((a, b) => b.y - a.y);
+    assert.ok(band.y + band.height <= zero.y + 1, JSON.stringify([band, zero]));
+  }));
+  it("names the warm-up, and says at which time its axis begins", () => drawn(one(40), async (page) => {
+    const all = await texts(page);
+    assert.ok(all.includes("warm-up"), `${all}`);
+    assert.match(await page.textContent("#picture .note"), /Grey before it: the warm-up/);
+    const [from] = await boxes(page, "g[aria-description=warm-up] rect");
+    const first = (await boxes(page, "text")).find((t) => t.text === "2.2");
+    if (first) assert.ok(Math.abs(first.x + first.width / 2 - from.x) < 2, JSON.stringify([first, from]));
+  }));
+  it("draws intervals of no line where several ran at once, and says one fall once", () => drawn(mix(), async (page) => {
+    assert.equal((await boxes(page, "g[aria-description=level] rect")).length, 0);
+    const all = await texts(page);
+    assert.ok(!all.some((t) => t.includes("±")), `${all}`);
+    assert.equal(all.filter((t) => t.startsWith("falls at")).length, 1, `${all}`);
+    assert.equal(all.filter((t) => t === "seen to here").length, 1, `${all}`);
+    assert.match(await page.textContent("#picture .note"), /not drawn: they would lie on each other/);
+  }));
+});
+
+/** A run that goes on for `n` steps: first nothing, then warm-up, then what would be void or valid by turns. */
+function* going(n) {
+  const id = "20261128-032959-29d6";
+  let seq = 0;
+  for (let s = 1; s <= n; s++) {
+    yield { kind: "now", seq: ++seq, run: id, now: now(s, s % 4 === 3 ? { missing: ["2 workers are late: what they did last is not in these figures yet."] } : {}) };
+    yield { kind: "points", seq: ++seq, run: id, series: [{ ...series(0, "put", 2.2, [2000 + 90 * s, 2100 - 50 * s]), at: 2 * (s - 1) }], resources: [{ host: "h", role: "client", group: "cpu", name: "CPU", unit: "%", threshold: null, at: s - 1, t: [s], v: [99] }] };
+    const { workloads, answered, findings, ...said } = s > 2 ? soFar(s % 3 === 0 ? "void" : "valid", s) : { workloads: [], answered: true, findings: [] };
+    const summary = { ...run(id, workloads, { named: { tier: "first" } }).summary, answered, findings };
+    yield { kind: "summary", seq: ++seq, run: id, set: { ...said, summary, stages: [stage(2.2, 2.2 + s, s > 2 ? 2 : null)], analysis: { ...run(id, []).analysis, holds: s > 2 ? [hold(0, 2.2, 2.2 + s, 2000, 300)] : [] } } };
+  }
+}
+/** As a server first has it: nothing is measured. */
+const begun = () => pageOf([run("20261128-032959-29d6", [], {
+  live: true, now: now(0, { phase: "setting up", stage_number: 0, ops_per_s: null, bytes_per_s: null, in_flight: null, busy_fraction: null, p50_ns: null, p99_ns: null }), named: { tier: "first" },
+  status: "NOT YET", verdict: "NOT YET. Nothing is measured yet.", glance: { title: "Run 20261128-032959-29d6", mark: "NOT YET", sentence: "Nothing is measured yet", facts: [], reservations: [], more_reservations: 0 },
+})]);
+
+describe("a run that goes on", () => {
+  const shifts = () => {
+    window.shifts = [];
+    new PerformanceObserver((list) => { for (const e of list.getEntries()) window.shifts.push([Number(e.value.toFixed(4)), Math.round(e.startTime), ...e.sources.map((s) => (s.node?.nodeType === 1 ? s.node : s.node?.parentElement)).map((x) => `${x?.localName}.${x?.className}#${x?.id}`)]); }).observe({ type: "layout-shift", buffered: true });
+  };
+  /** Told step by step; what is looked at after each. */
+  async function told(viewport, check, { colorScheme = "light", steps = 15 } = {}) {
+    const file = join(place, "live.html");
+    writeFileSync(file, html(begun()));
+    const context = await browser.newContext({ viewport, colorScheme });
+    const page = await context.newPage();
+    const trouble = [];
+    page.on("pageerror", (e) => trouble.push(String(e)));
+    await page.addInitScript(shifts);
+    await page.goto(pathToFileURL(file).href);
+    await page.waitForSelector("#now");
+    const tell = (m) => page.evaluate((m) => new Promise((done) => {
+      document.addEventListener("plimsoll:shown", function shown(e) {
+        if (e.detail.seq < m.seq) return;
+        document.removeEventListener("plimsoll:shown", shown);
+        requestAnimationFrame(() => requestAnimationFrame(done));
+      });
+      document.dispatchEvent(new CustomEvent("plimsoll:message", { detail: JSON.stringify(m) }));
+    }), m);
+    let last = 0;
+    for (const m of going(steps)) {
+      await tell(m);
+      last = m.seq;
+      if (m.kind === "summary") await check(page, m);
+    }
+    assert.deepEqual(trouble, []);
+    return { page, tell, last, context };
+  }
+  for (const [name, viewport] of [["a desk", DESK], ["a phone", PHONE]]) {
+    it(`does not jump on ${name}`, async () => {
+      const { page, context } = await told(viewport, () => {});
+      const all = await page.evaluate(() => window.shifts);
+      const sum = all.reduce((a, [v]) => a + v, 0);
+      assert.ok(sum < 0.1, `${sum}: ${JSON.stringify(all)}`);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= viewport.width);
+      await context.close();
+    });
+  }
+  it("is neither good nor bad before its end, and says what cannot be used yet", async () => {
+    const colours = new Set();
+    const { page, tell, last, context } = await told(DESK, async (p, m) => {
+      const badge = p.locator(".verdict .badge");
+      assert.equal(await badge.textContent(), "● So far");
+      colours.add(await badge.evaluate((e) => getComputedStyle(e).color + getComputedStyle(e).backgroundColor));
+      const text = await p.locator(".verdict").innerText();
+      assert.match(text, /The run goes on/);
+      const { status, summary } = m.set;
+      if (summary.workloads.length === 0) assert.match(text, /not usable yet\n/);
+      else if (summary.answered) assert.match(text, /if it ended now: VALID \(2 notes\)[\s\S]*2,000 ± 500 op\/s of 64KiB PUT/);
+      else {
+        assert.match(text, /not usable yet: interval ±76 %/);
+        assert.doesNotMatch(text, /Run longer/);
+        assert.equal(status, "[INVALID V04]");
+      }
+      // Nothing in the colour of what is void.
+      const bad = await p.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--bad").trim());
+      assert.notEqual(await p.evaluate(() => getComputedStyle(document.querySelector("#results td.code") ?? document.querySelector(".verdict")).getPropertyValue("--bad").trim()), bad);
+    });
+    assert.equal(colours.size, 1);
+    // What it does now stands above what is said of it, and its chart is on the first screen.
+    const y = async (s) => { const b = await page.locator(s).first().boundingBox(); return [b.y, b.y + b.height]; };
+    const [rate, verdict, chart] = [await y("#now .figure .value"), await y(".verdict"), await y("#picture .drawing svg")];
+    assert.ok(rate[1] <= verdict[0] && verdict[1] <= chart[0] && chart[1] <= DESK.height, JSON.stringify([rate, verdict, chart]));
+    // All of it is there for whoever opens it.
+    await page.locator(".verdict summary").click();
+    await page.waitForFunction(() => document.querySelector(".verdict details").textContent.includes("limited by"));
+    await tell({ kind: "end", seq: last + 1, run: "20261128-032959-29d6", end: "done" });
+    assert.equal(await page.locator("#now").count(), 0);
+    assert.equal(await page.locator(".verdict .badge").textContent(), "✕ INVALID V04");
+    assert.match(await page.locator(".verdict .lead").textContent(), /Run longer/);
+    await context.close();
+  });
+  for (const colorScheme of ["light", "dark"]) {
+    it(`has no violation of axe-core, ${colorScheme}`, async () => {
+      for (const steps of [1, 6, 7]) {
+        const { page, context } = await told(DESK, () => {}, { colorScheme, steps });
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => window.axe.run());
+        assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes[0].html}`), []);
+        await context.close();
+      }
+    });
+  }
+  it("ends as no error, and says how it is seen again", async () => {
+    const { page, tell, last, context } = await told(DESK, () => {}, { steps: 4 });
+    await tell({ kind: "end", seq: last + 1, run: "20261128-032959-29d6", end: "done" });
+    await tell({ kind: "end", seq: last + 2, run: null, end: "the run has ended, and this is its result" });
+    assert.equal(await page.locator("main [role=alert], main .warning").count(), 0);
+    assert.equal(await page.locator("main .done[role=status]").innerText(), "Nothing more will come: the run has ended, and this is its result. To see it again: plimsoll serve for the history, plimsoll report 20261128-032959-29d6 -o 20261128-032959-29d6.html for a file.");
+    await context.close();
+  });
+  it("whose server gives up is told as that", async () => {
+    const { page, tell, last, context } = await told(DESK, () => {}, { steps: 4 });
+    await tell({ kind: "end", seq: last + 1, run: null, end: "nobody has looked for a while: reload the page" });
+    assert.match(await page.getByRole("alert").textContent(), /Nothing more will come: nobody has looked/);
+    await context.close();
+  });
 });

@@ -166,14 +166,41 @@ it("compares the runs that were chosen, and claims nothing of two", () => withPa
   await seen(page, "#view caption", "3 in A against 3 in B");
 }));
 
+it("takes all that is shown to a side, and compares them in a table that can be read", () => withPage("/?label=tier%3Dtin", async (page) => {
+  await found(page, "3 of 28 runs");
+  await page.getByRole("button", { name: "All shown to A" }).click();
+  await seen(page, "main", "Chosen: 3 in A (1 void), 0 in B");
+  await page.click("text=Clear the filter");
+  await page.selectOption("#f-label", "tier=gold");
+  await found(page, "24 of 28 runs");
+  await page.getByRole("button", { name: "All shown to B" }).click();
+  await seen(page, "main", "Chosen: 3 in A (1 void), 24 in B");
+  await page.click("text=Compare them");
+  await seen(page, "#view caption", "3 in A (1 void) against 24 in B");
+  for (const [width, least] of [[1280, 250], [390, 200]]) {
+    await page.setViewportSize({ width, height: 900 });
+    const cells = await page.$$eval("#view tbody td.said-of", (all) => all.map((e) => [e.clientWidth, e.clientHeight]));
+    for (const [w, h] of cells) assert.ok(w >= least && h < 220, `${w} by ${h} at ${width}`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width);
+    // The last of 27 is reached by scrolling the table, and nothing of it is cut off then.
+    const [right, edge] = await page.evaluate(() => { const s = document.querySelector("#view .scroll"); s.scrollLeft = s.scrollWidth; return [s.querySelector("thead th:last-child").getBoundingClientRect().right, s.getBoundingClientRect().right]; });
+    assert.ok(right <= edge + 1, `${right} of ${edge}`);
+  }
+}, { viewport: { width: 1280, height: 900 } }));
+
 it("shows a trend and where its level changed", () => withPage("/?view=trend&label=tier%3Dgold", async (page) => {
   await seen(page, "#view", "The level changed once over 24 runs");
   assert.match(await page.textContent("#view"), /From 20261113-080000-000c on: × 0\.799 ± /);
   assert.equal(await page.locator("svg.trend circle").count(), 24);
-  assert.equal(await page.locator("svg.trend .step").count(), 1);
+  assert.equal(await page.locator("svg.trend line.step").count(), 1);
+  const words = (name) => page.$$eval(`svg.trend text.${name}`, (all) => all.map((e) => e.textContent));
+  assert.deepEqual(await words("unit"), ["↑ op/s"]);
+  for (const t of await words("tick")) assert.match(t, /^[\d,]*[05]$/);
+  assert.deepEqual((await words("when")).map((t) => t.replace(/\d/g, "0")), ["0000-00-00", "0000-00-00 (UTC) →"]);
   assert.equal(await page.locator("#view tbody tr").count(), 24);
   await page.selectOption("#figure", "p99_ns");
   await seen(page, "#view", "No change of the level is proved");
+  await page.waitForFunction(() => /^↑ (µs|ms|s)$/.test(document.querySelector("svg.trend text.unit").textContent), null, PATIENT);
 }));
 
 it("is used by keyboard alone", () => withPage("/", async (page) => {

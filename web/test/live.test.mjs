@@ -263,7 +263,9 @@ describe("a live page", () => {
     assert.equal(await alert.textContent(), "2 messages could not be used.");
     assert.match(await page.textContent(".verdict"), /All is here\..*The run ended early: interrupted/);
     await send({ kind: "end", seq: 6, run: null, end: "the server stopped" });
-    assert.match(await alert.textContent(), /Nothing more will come: the server stopped\./);
+    // The run has ended: that is no error.
+    assert.match(await page.textContent("main [role=status].done"), /^Nothing more will come: the server stopped\. To see it again: plimsoll serve /);
+    assert.equal(await alert.textContent(), "2 messages could not be used.");
   }));
 
   it("keeps the operation that was picked, and shows what is pointed at", () => withPage("sweep", async (page, data) => {

@@ -22,6 +22,34 @@ export const run = (id, workloads, more = {}) => ({
 
 export const page = (runs, more = {}) => ({ schema: "plimsoll.page/1", made_by: "0", title: null, columns: [], runs, by: [], groups: [], together: null, ...more });
 
+/** A stage from `from` to `to` with its warm-up, and a series of one line of it. */
+export const stage = (from, to, warm = 2, more = {}) => ({ index: 0, name: "load", start_s: from, end_s: to, window: warm === null ? null : [from + warm, to], repeat: 0, void: null, ...more });
+export const series = (line, label, from, rates, more = {}) => ({
+  line, label, op: label, stage: 0, start_s: from, step_s: 0.5, offered_per_s: null, ops_per_s: rates, bytes_per_s: [], bytes_of_ok: false, p50_ns: [], p90_ns: [], p99_ns: [], p999_ns: [], max_ns: [], ttfb_p50_ns: [], outcomes_per_s: {}, ...more,
+});
+export const hold = (line, from, to, value, half, more = {}) => ({ line, unit: "ops", verdict: "undetermined", reason: "", levels: [{ start_s: from, end_s: to, per_s: about(value, half) }], cliffs: [], events: [], horizon_s: to - from, ...more });
+
+/** Where a run is, `s` seconds after its load began. */
+export const now = (s, more = {}) => ({
+  phase: s <= 2 ? "warm-up" : "measuring", stage: "load", stage_number: 1, elapsed_s: s, remaining_s: 60 - s, ops_per_s: 2000 + 37 * s, bytes_per_s: 128e6, in_flight: 7.96, busy_fraction: 0.065,
+  p50_ns: 2.4e6, p99_ns: 9.9e6, p999_ns: s > 4 ? 45e6 : null, outcomes: { ok: 2000 * s }, missing: [], doing: null, other_agents: null, ...more,
+});
+
+const REST = { name: "Q09", text: "Client and storage run on the same machine: they compete for CPU and memory, and there is no network between them" };
+/** What is said of a run that goes on, when it would be valid and when it would not: as of a run on a machine that others use, too. */
+export function soFar(kind, s) {
+  const usable = kind === "valid";
+  const w = workload("put", "put", 65536, 2000, { valid: usable, ops_per_s: about(2000, usable ? 500 : 1520) });
+  const sentence = usable ? `2,000 ± 500 op/s of 64KiB PUT, 130 ± 40 MB/s, seen for ${s}.0 s` : "The confidence interval is as wide as the rate itself, so there is no usable rate. Run longer, or find out what disturbs it";
+  const facts = [["rate", "2,000 ± 500 op/s   8 in flight"], ["throughput", "130 ± 40 MiB/s   130 MB/s"], ["response", "p50 2.85 ms   p99 25.5 ms   max 122 ms"], ["ops", `${2000 * s} ok   0 refused   0 failed`], ["limited by", "possibly this machine's processor (client, storage and everything else that ran), 98.5 % (threshold 85.0 %)"]].map(([name, text]) => ({ name, text }));
+  const mark = usable ? "VALID (2 notes)" : "INVALID V04";
+  return {
+    status: usable ? mark : `[${mark}]`, verdict: `${mark}. ${sentence}.`, labels: ["put 64 KiB"], spoiled: [usable ? "" : "[INVALID V04]"],
+    glance: { title: "64KiB PUT, 8 in flight", mark, sentence, facts: usable ? facts : facts.slice(3), reservations: usable ? [{ name: "Q03", text: "The confidence interval is ±24.3 % (at most 10 % is acceptable)" }, REST] : [REST], more_reservations: 0 },
+    workloads: [w], answered: usable, findings: usable ? [] : [{ code: "V04", name: "no_rate", level: "invalid", text: `${sentence}.`, measured: 0.76, threshold: 0.6, workload: "put" }],
+  };
+}
+
 /** Several runs of one op, told apart by a label. */
 export function sideBySide(by, keys, values) {
   const groups = keys.map((k, i) => ({ keys: k, lines: 3, left_out: 0, ops_per_s: about(10 * (i + 1), 0.2), bytes_per_s: null, each_ops_per_s: [10 * (i + 1), 10 * (i + 1) + 0.1, 10 * (i + 1) - 0.1], p50_ns: 1e6, p99_ns: null }));

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import type { Comparison, Page, Run, Saturation } from "../src/feed";
-import { ofLimits } from "../src/folds";
+import { ofLimits, ofResources } from "../src/folds";
 import { settle } from "../src/labels";
 import { searchTable } from "../src/searches";
 // @ts-expect-error made for the browser's tests, too, which know no types
@@ -14,7 +14,9 @@ vi.stubGlobal("addEventListener", () => {});
 let limits: typeof import("../src/limits");
 let joint: typeof import("../src/joint");
 let groups: typeof import("../src/groups");
-beforeAll(async () => { [limits, joint, groups] = await Promise.all([import("../src/limits"), import("../src/joint"), import("../src/groups")]); });
+let time: typeof import("../src/time");
+let sections: typeof import("../src/sections");
+beforeAll(async () => { [limits, joint, groups, time, sections] = await Promise.all([import("../src/limits"), import("../src/joint"), import("../src/groups"), import("../src/time"), import("../src/sections")]); });
 
 const undetermined = made.UNDETERMINED as Comparison[];
 
@@ -64,6 +66,47 @@ describe("a fold of limits", () => {
     expect(of({ size_models: [{ ...model, ops_per_s: made.about(9) }] })).toBe("the model of sizes");
     expect(of({}, [{ op_class: "put", binding: "undetermined", ops_per_s: null, bytes_per_s: null }])).toBe("undetermined");
     expect(of({}, [{ op_class: "put", binding: "none", ops_per_s: null, bytes_per_s: null }])).toBe("none found");
+  });
+});
+
+describe("a fold of the client", () => {
+  const resource = (name: string, v: number, more = {}) => ({ host: "h", role: "client", group: "cpu", name, unit: "%", threshold: null, t: [1], v: [v], ...more });
+  const shared = (verdict: string) => ({ candidate: "this machine's processor (client, storage and everything else that ran)", measured: "99.3 %", threshold: "85.0 %", time_fraction: 1, verdict, next: "" });
+  const check = (result: string) => ({ code: "V07", name: "client", result, measured: "", threshold: "", remedy: "" });
+  const of = (result: string, bottlenecks: object[], resources: object[] = [resource("CPU", 100), resource("Workers busy", 5.8)]) => ofResources(made.run("a", [], { resources, analysis: { checks: [check(result)], bottlenecks } }) as Run);
+  it("says apart what the client's workers did and what its machine did", () => {
+    expect(of("pass", [shared("consistent with")])).toBe("workers 5.8 % busy at most, not the limit; this machine's CPU 100 % at most, possibly the limit");
+    expect(of("pass", [shared("clear")])).toBe("workers 5.8 % busy at most, not the limit; this machine's CPU 100 % at most");
+    expect(of("pass", [{ ...shared("consistent with"), candidate: "client processor (worker threads)" }])).not.toMatch(/possibly/);
+    expect(of("fail", [])).toBe("it was the limit (V07), workers 5.8 % busy at most; this machine's CPU 100 % at most");
+    expect(of("not tested", [])).toMatch(/^workers 5.8 % busy at most, whether it was the limit was not tested; /);
+  });
+  it("suspects nothing where something is proved, or all that was offered came", () => {
+    for (const verdict of ["proved", "likely", "the offered rate was met"]) expect(of("pass", [{ ...shared(verdict), candidate: "limiter (on ops)" }, shared("consistent with")])).not.toMatch(/possibly/);
+  });
+  it("names one machine of several as one of them, and those of the servers", () => {
+    expect(of("pass", [], [resource("CPU", 40), resource("CPU", 60, { host: "i" }), resource("CPU", 70, { role: "server" })])).toBe("not the limit; busiest machine's CPU 60 % at most; servers' CPU 70 % at most");
+  });
+});
+
+describe("a run that goes on", () => {
+  const so = (kind: string, more = {}) => { const { workloads, answered, findings, ...said } = made.soFar(kind, 9); const r = made.run("a", workloads, { live: true, ...said }); return sections.soFar({ ...r, summary: { ...r.summary, answered, findings, ...more } } as Run); };
+  it("says what it would be, and what cannot be used yet", () => {
+    expect(so("valid")).toBe("The run goes on; if it ended now: VALID (2 notes)");
+    expect(so("void")).toBe("The run goes on; not usable yet: interval ±76 %");
+    expect(so("void", { findings: [] })).toBe("The run goes on; not usable yet: INVALID V04 if it ended now");
+    expect(so("void", { workloads: [] })).toBe("The run goes on; not usable yet");
+  });
+});
+
+describe("what a hold has seen", () => {
+  const late = (levels: object[], stages: object[] = [made.stage(2.2, 24.2)]) => time.seenTo(made.run("a", [], { stages }) as Run, { ...made.hold(0, 2.2, 24.2, 9, 1), levels } as Run["analysis"]["holds"][0]);
+  it("ends so long after the start of its stage", () => {
+    expect(late([{ start_s: 2.2, end_s: 24.2, per_s: made.about(9) }])).toBeCloseTo(24.2);
+    expect(late([{ start_s: 5, end_s: 24.2, per_s: made.about(9) }])).toBeCloseTo(24.2);
+    expect(late([])).toBeCloseTo(24.2);
+    expect(late([{ start_s: 40, end_s: 62, per_s: made.about(9) }], [made.stage(2.2, 40), made.stage(40, 62, 2, { index: 1 })])).toBeCloseTo(62);
+    expect(late([], [made.stage(0, 10), made.stage(10, 32, 2, { index: 1 }), made.stage(32, 34, 2, { index: 2 })])).toBeCloseTo(32);
   });
 });
 
