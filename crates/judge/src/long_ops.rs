@@ -58,7 +58,7 @@ impl LongOps {
 }
 
 /// Of a part whose ops are long. `None`: its ops are short, or how long they were does not tell what was done (an open loop, refusals,
-/// cancelled ops), or too few of them follow one another.
+/// ops that were cancelled), or too few of them follow one another.
 pub fn done(
     part: &Part<'_>,
     kind: Option<OpKind>,
@@ -79,6 +79,9 @@ pub fn done(
     let window = at(from_ns.div_ceil(data.step_ns))..at(to_ns / data.step_ns);
     if let Some(per_step) = moved(&counts, work, kind) {
         return LongOps::of_series(per_step.get(window)?.to_vec(), data.step_ns);
+    }
+    if counts.iter().any(|c| cancelled(c) > 0) {
+        return None;
     }
     let stop_ns = part.stage.stop_ns.unwrap_or(part.stage.last_ns);
     let known_ns = (progress::known_until(stop_ns as f64 / 1e9, mean_s) * 1e9).max(0.0) as u64;
@@ -106,24 +109,30 @@ fn moved(counts: &[SeriesCounts], work: CountedWork, kind: Option<OpKind>) -> Op
         return None;
     }
     let sum = |f: &dyn Fn(&SeriesCounts) -> u64| counts.iter().map(f).sum::<u64>() as f64;
-    let (moved, ok) = (sum(&|c| c.bytes_moved), sum(&|c| c.bytes_ok));
+    let (moved, ok, ops) = (sum(&|c| c.bytes_moved), sum(&|c| c.bytes_ok), sum(&SeriesCounts::ok));
+    // What was in flight when somebody ended the load moved as it should until then, each less than a whole one.
+    let in_flight = sum(&cancelled) / ops * ok;
     // Whoever tells of bytes when an op ends (a log of another tool) has them there.
     let at_ends = counts.iter().all(|c| c.bytes_moved == c.bytes_ok);
-    if at_ends || ok <= 0.0 || (moved / ok - 1.0).abs() > WASTED {
+    if at_ends || ok <= 0.0 || moved < ok * (1.0 - WASTED) || moved > (ok + in_flight) * (1.0 + WASTED) {
         return None;
     }
     let each = match work {
-        CountedWork::Bytes => ok / moved,
-        CountedWork::Ops => sum(&SeriesCounts::ok) / moved,
+        CountedWork::Bytes => 1.0,
+        CountedWork::Ops => ops / ok,
     };
     Some(counts.iter().map(|c| c.bytes_moved as f64 * each).collect())
+}
+
+fn cancelled(c: &SeriesCounts) -> u64 {
+    c.outcomes[Outcome::Cancelled.index()]
 }
 
 /// How long ops take, where that is long enough and tells what was done.
 fn mean_s<'a>(counts: impl IntoIterator<Item = &'a SeriesCounts>, longer_than_ns: u64) -> Option<f64> {
     let mut sum = SeriesCounts::default();
     counts.into_iter().for_each(|c| sum.merge(c));
-    if sum.ok() == 0 || sum.throttled() > 0 || sum.outcomes[Outcome::Cancelled.index()] > 0 {
+    if sum.ok() == 0 || sum.throttled() > 0 {
         return None;
     }
     let mean_ns = sum.in_system_ns as f64 / sum.ok() as f64;

@@ -27,6 +27,8 @@ struct Slice {
     in_system_ns: u64,
     /// Bytes on the wire; those of the ops that ended where it is not said.
     moved: Option<u64>,
+    /// In flight when somebody ended the load.
+    cancelled: u64,
 }
 
 /// A run whose load stops after `n` slices; what ends later was in flight then.
@@ -84,6 +86,7 @@ fn written(dir: &Path, slices: &[Slice], n: usize) -> RunDir {
         s.counts.started = at.started;
         s.counts.outcomes[Outcome::Ok.index()] = at.ok;
         s.counts.outcomes[Outcome::Http429.index()] = at.refused;
+        s.counts.outcomes[Outcome::Cancelled.index()] = at.cancelled;
         s.counts.bytes_ok = at.ok * 4096;
         s.counts.bytes_moved = at.moved.unwrap_or(at.ok * 4096);
         s.counts.in_system_ns = u128::from(at.in_system_ns);
@@ -118,6 +121,7 @@ fn judged(slices: &[(u64, u64)]) -> (RunSummary, Analysis) {
         started: ok + refused,
         in_system_ns: SLOTS * GRID_NS,
         moved: None,
+        cancelled: 0,
     };
     judged_slices(&slices.iter().map(slice).collect::<Vec<_>>(), slices.len())
 }
@@ -276,6 +280,12 @@ fn long_ops_of_objects_have_the_rate_of_their_bytes() {
     let truth = (20..920).map(weight).sum::<f64>() * ends as f64 / all / 90.0;
     let e = s.workloads[0].ops_per_s.unwrap();
     assert!((e.value / truth - 1.0).abs() < 1e-3 && e.low < truth && truth < e.high, "{e:?}, {truth}");
+    // Ended by hand, with all slots in the middle of an op: until then they moved as they should.
+    let mut by_hand: Vec<Slice> = slices[..920].to_vec();
+    by_hand[919].cancelled = SLOTS;
+    let (s, _) = judged_slices(&by_hand, 920);
+    let e = s.workloads[0].ops_per_s.unwrap();
+    assert!((e.value / truth - 1.0).abs() < 1e-3, "{e:?}, {truth}");
     // Bytes for nothing are no work: then by how long ops took, here too few to tell.
     slices[500].moved = Some(1 << 20);
     let (s, _) = judged_slices(&slices, 920);

@@ -224,6 +224,17 @@ impl Cluster {
         Some(&self.nodes[self.node_index_of(host)?])
     }
 
+    /// The name that the description has for the node that `host` is a name or an address of.
+    pub fn name_of(&self, host: &str) -> Option<String> {
+        let node = self.node_of(host)?;
+        let bare = host.rsplit_once(':').filter(|(h, _)| !h.contains(':')).map_or(host, |(h, _)| h);
+        let place = |all: &[String]| all.iter().position(|name| name == host || name == bare);
+        let names = node.names();
+        // A pattern's addresses are in the order of its names.
+        let at = place(&names).or_else(|| node.addresses.iter().find_map(|a| place(&expanded(a))));
+        names.get(at.unwrap_or(0)).cloned()
+    }
+
     /// Its place among `nodes`.
     pub fn node_index_of(&self, host: &str) -> Option<usize> {
         let bare = host.rsplit_once(':').filter(|(h, p)| !h.contains(':') && p.parse::<u16>().is_ok());

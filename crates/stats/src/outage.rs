@@ -308,7 +308,8 @@ fn nothing_at_all(s: &Seen<'_>) -> Vec<Outage> {
     let length_s = whole.1 as f64 * s.dt_s;
     let sum = |x: &[f64]| x.iter().sum::<f64>();
     let ended = sum(s.failed) + sum(s.throttled);
-    let least_s = if ended == 0.0 { SILENCE_S } else { NOTHING_S };
+    // By what ops take elsewhere in this load, one slot alone would have ended so many: large ones at a slow endpoint may not be through yet.
+    let least_s = if ended == 0.0 { SILENCE_S.max(LEAST_OPS * s.op_s) } else { NOTHING_S };
     // A few refusals before it went silent do not say why nothing came after them.
     let is_refused = ended > FEW_ENDED * sum(s.in_flight) / s.ok.len() as f64;
     if length_s < least_s || sum(s.failed) > sum(s.throttled) || is_refused || !asked(s, whole) {

@@ -290,6 +290,9 @@ fn odd_input_is_no_outage() {
             && dead[0].before_per_s.is_none()
     );
     assert_eq!(Series::of(vec![f64::NAN; 100]).find(0.0), []);
+    // Where ops take 10 s elsewhere, one at a slow endpoint takes longer: that is none before twenty of them could have ended.
+    assert_eq!(Series::of(vec![0.0; 100]).find(10.0), []);
+    assert_eq!(Series::of(vec![0.0; 2100]).find(10.0).len(), 1);
 }
 
 #[test]

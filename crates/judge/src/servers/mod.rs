@@ -53,7 +53,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let mut servers = ServersSummary {
         sources: data.observed.iter().map(source).collect(),
         windows: Vec::new(),
-        not_observed: not_observed(&windows),
+        not_observed: not_observed(&windows, cluster(data)),
         background: Vec::new(),
         pools: pools::of_run(&data.observed),
     };
@@ -164,10 +164,27 @@ fn source(s: &ObservedSource) -> SourceSummary {
 }
 
 /// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
-fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
+fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<String> {
     let mut out = Vec::new();
+    // Whatever a source calls a host: by the name that `cluster.toml` has for its node, if any.
+    let known_as = |host: &str| -> String {
+        cluster.and_then(|c| c.name_of(host)).unwrap_or_else(|| host_of(host).to_owned())
+    };
+    let told: BTreeSet<String> = windows
+        .iter()
+        .flat_map(|w| &w.subjects)
+        .map(|s| s.host)
+        .filter(|h| !h.is_empty())
+        .map(known_as)
+        .collect();
     for (kind, words) in resources::KINDS {
         let of_kind = || windows.iter().flat_map(|w| &w.resources).filter(|s| s.used.resource == kind);
+        let seen: BTreeSet<String> = of_kind().map(|s| known_as(&s.used.host)).collect();
+        // Of some hosts and not of others: that none of them was full says nothing of these.
+        let lack: Vec<&str> = told.iter().filter(|h| !seen.contains(*h)).map(String::as_str).collect();
+        if !seen.is_empty() && !lack.is_empty() {
+            out.push(format!("{words} of {}", named(&lack)));
+        }
         match (of_kind().next().is_some(), of_kind().any(|s| s.used.share.is_some())) {
             (false, _) => out.push(words.to_owned()),
             (true, false) => out.push(format!("{words} (their line rates are not known)")),
@@ -175,13 +192,28 @@ fn not_observed(windows: &[SeenWindow<'_>]) -> Vec<String> {
         }
     }
     let hosts: BTreeSet<&str> = windows.iter().flat_map(|w| &w.subjects).map(|s| s.host).collect();
-    let named = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
+    let endpoints = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
     let missing: BTreeSet<&str> =
-        named.filter(|h| !hosts.iter().any(|o| o == h || host_of(o) == *h)).collect();
+        endpoints.filter(|h| !hosts.iter().any(|o| o == h || host_of(o) == *h)).collect();
     if !hosts.is_empty() {
-        out.extend(missing.into_iter().map(|h| format!("host {h}")));
+        let nodes = cluster.map_or(&[][..], |c| c.nodes.as_slice()).iter().flat_map(|n| n.names());
+        let is_missing = |h: &String| !told.contains(h);
+        let missing = missing.into_iter().map(known_as);
+        let all: BTreeSet<String> = missing.chain(nodes).filter(is_missing).collect();
+        out.extend(all.into_iter().map(|h| format!("host {h}")));
     }
     out
+}
+
+/// Hosts that are named at most; of more, how many.
+const MOST_NAMED: usize = 3;
+
+fn named(hosts: &[&str]) -> String {
+    let first = hosts.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+    match hosts.len().saturating_sub(MOST_NAMED) {
+        0 => first,
+        n => format!("{first} and {n} more"),
+    }
 }
 
 /// `http://s1:9000` to `s1`.

@@ -264,10 +264,10 @@ impl<'a> AllMeasured<'a> {
     /// An interface that the cluster file names is one, whatever its name looks like.
     fn nics(&mut self, step: &ServerStep<'a>, node: Option<&ClusterNode>) {
         for (kind, quantity) in [(NET_IN, Q::NicRxBytes), (NET_OUT, Q::NicTxBytes)] {
-            let names: Vec<&str> = step.labels(quantity).map(|(n, _)| n).collect();
+            // Once for all of them: a host may show thousands.
+            let one = step.labels(quantity).filter(|(n, _)| is_nic(n)).take(2).count() == 1;
             let only = |nic: &str| {
-                let alone = names.iter().filter(|n| is_nic(n)).count() == 1 && is_nic(nic);
-                node.and_then(ClusterNode::only_nic).filter(|n| n.name.is_none() && alone)
+                node.and_then(ClusterNode::only_nic).filter(|n| n.name.is_none() && one && is_nic(nic))
             };
             for (nic, bytes) in step.deltas(quantity) {
                 let described = node.and_then(|n| n.nic(nic)).or_else(|| only(nic));

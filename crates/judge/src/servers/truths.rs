@@ -391,6 +391,11 @@ fn each_byte_is_amplified_as_the_arithmetic_has_it() {
     near(get.per_byte, 4.0 / 6.0);
     assert_eq!((get.expected, get.counted_by.as_str()), (Some(0.75), "servers' own counters"));
     near(get.expected_least, 4.0 / 6.0);
+    // MinIO's count is without the shards of large objects: where no interface stands beside it, and neither does the arithmetic, nothing is said.
+    let sources = [servers(&[minio(50e6, 0.0); 4])];
+    let steps = server_steps(&sources, 0, 60 * S);
+    let alone = traffic::parts(&steps, None, None, (0.0, 50e6));
+    assert!(alone.iter().all(|t| t.what != "between servers" && t.what != "with clients"), "{alone:?}");
     // Four exporters on one machine show one set of drives: counted once, and by no node.
     let all = traffic_of(&exporters(&[minio(50e6, 0.0); 4], "vda"), &named(), 0.0, 50e6);
     let written = of(&all, "written to drives");
