@@ -344,6 +344,7 @@ def test_compare_leaves_no_line_out_unsaid(plimsoll, ids, tmp_path):
 [[stage]]
 name = "{name}"
 [[stage.workload]]
+name = "get"
 mix = {{ get = 1 }}
 size = "64KiB"
 concurrency = 8
