@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::observed::{ReadSubject, ServerQuantity, ServerReading};
 
-use crate::rules::{self, SeriesMeaning, Whose};
+use crate::rules::{self, Rule, SeriesMeaning, Whose};
 use crate::text::{self, MetricSeries, NotMetrics};
 
 /// Who wrote a page: what is expected on it.
@@ -66,6 +66,8 @@ pub struct PageReadings {
     pub resolution_s: f64,
     /// The newest time that a series carries, seconds since 1970.
     pub made_s: Option<f64>,
+    /// The time that the host's clock itself carries: where series are of different times, this one is its own.
+    pub clock_made_s: Option<f64>,
 }
 
 /// Hosts and daemons of one page that are kept.
@@ -89,17 +91,23 @@ pub fn of_series(
     for s in series {
         let Some(rule) = rules::of(&s.name) else { continue };
         out.resolution_s = f64::max(out.resolution_s, rules::resolution_s(&s.name));
-        out.made_s = s.made_s.map_or(out.made_s, |t| Some(out.made_s.map_or(t, |m| m.max(t))));
+        out.made_s = newest(out.made_s, s.made_s);
         let Some((quantity, label)) = meant(rule.meaning, s) else { continue };
+        if quantity == ServerQuantity::ClockUnixS {
+            out.clock_made_s = newest(out.clock_made_s, s.made_s);
+        }
         let subject = whose(rule.whose, make, s, &host_of);
         if subjects.len() >= MOST_SUBJECTS && !subjects.contains_key(&subject) {
             out.left_out += 1;
             continue;
         }
-        // Several series are one of our readings: modes of a CPU, sets of a pool. What several servers say of the cluster is one thing.
+        // What several servers say of the cluster is one thing.
         let by = if rule.whose == Whose::Cluster { s.label("server") } else { "" };
-        let values = subjects.entry(subject).or_default().entry((quantity, label)).or_default();
-        *values.entry(by.to_owned()).or_insert(0.0) += s.value * rule.scale;
+        let said = subjects.entry(subject).or_default().entry((quantity, label)).or_default();
+        let parts = said.entry(by.to_owned()).or_default();
+        let value = s.value * rule.scale;
+        // Each part once: two jobs or replicas of a Prometheus, and a page that repeats itself, tell of the same thing.
+        parts.entry(part(rule, s)).and_modify(|v| *v = v.max(value)).or_insert(value);
     }
     if subjects.is_empty() {
         return Err(NotMetrics::NothingKnown(make.name()));
@@ -113,11 +121,35 @@ pub fn of_series(
 
 /// Values by subject, by quantity and label, and by who says so.
 type Subjects = BTreeMap<(String, String), Values>;
-type Values = BTreeMap<(ServerQuantity, String), BTreeMap<String, f64>>;
+type Values = BTreeMap<(ServerQuantity, String), BTreeMap<String, Parts>>;
+/// What adds up to one reading.
+type Parts = BTreeMap<String, f64>;
+
+fn newest(a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    a.into_iter().chain(b).reduce(f64::max)
+}
+
+/// Which part of a reading a series is: modes of a CPU, sets of a pool. Of most there is one, and whatever else tells two series apart does
+/// not make them two.
+fn part(rule: &Rule, s: &MetricSeries) -> String {
+    let mode = match rule.meaning {
+        SeriesMeaning::Mode(label, _) | SeriesMeaning::ModeOfEach(label, ..) => s.label(label),
+        // What came in and what went out; other names of one reading are its old one and its new one.
+        SeriesMeaning::Each(ServerQuantity::NicDrops, _) => rule.name,
+        _ => "",
+    };
+    let mut part = mode.to_owned();
+    for label in rule.over {
+        // Values are clean: no line ends are in them.
+        part.extend(["\n", s.label(label)]);
+    }
+    part
+}
 
 fn subject(((host, daemon), values): ((String, String), Values)) -> ReadSubject {
-    let reading = |((quantity, label), said): (_, BTreeMap<String, f64>)| {
-        let value = said.into_values().filter(|v| v.is_finite()).reduce(f64::max)?;
+    let reading = |((quantity, label), said): (_, BTreeMap<String, Parts>)| {
+        let sums = said.into_values().map(|parts| parts.into_values().sum::<f64>());
+        let value = sums.filter(|v| v.is_finite()).reduce(f64::max)?;
         Some(ServerReading { quantity, label, value })
     };
     ReadSubject { host, daemon, readings: values.into_iter().filter_map(reading).collect() }

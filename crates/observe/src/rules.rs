@@ -55,6 +55,9 @@ pub struct Rule {
     pub meaning: SeriesMeaning,
     /// To our unit.
     pub scale: f64,
+    /// Labels beside those of the meaning whose values are parts of one reading, which are added. Series that differ in other labels only
+    /// tell of the same thing.
+    pub over: &'static [&'static str],
 }
 
 /// Guest time is in user time already.
@@ -75,7 +78,12 @@ const PROCESS_MODES: &[(&str, Q)] =
 const PAGE_BYTES: f64 = 4096.0;
 
 const fn rule(name: &'static str, whose: Whose, meaning: SeriesMeaning) -> Rule {
-    Rule { name, whose, meaning, scale: 1.0 }
+    Rule { name, whose, meaning, scale: 1.0, over: &[] }
+}
+
+/// The same, of parts that these labels tell apart.
+const fn added(over: &'static [&'static str], rule: Rule) -> Rule {
+    Rule { over, ..rule }
 }
 
 const fn host(name: &'static str, q: Q) -> Rule {
@@ -107,7 +115,7 @@ const fn rgw(name: &'static str, q: Q, op: &'static str) -> Rule {
 }
 
 const fn placement(name: &'static str, state: &'static str) -> Rule {
-    rule(name, Whose::Cluster, SeriesMeaning::Named(Q::PlacementGroups, state))
+    added(&["pool_id"], rule(name, Whose::Cluster, SeriesMeaning::Named(Q::PlacementGroups, state)))
 }
 
 const fn pool(name: &'static str, q: Q) -> Rule {
@@ -175,16 +183,19 @@ const MINIO_3: &[Rule] = &[
     minio("minio_system_process_io_write_bytes", Q::ProcessWriteBytes),
     minio("minio_system_network_internode_sent_bytes_total", Q::InternodeSentBytes),
     minio("minio_system_network_internode_recv_bytes_total", Q::InternodeReceivedBytes),
-    minio_op("minio_api_requests_total", Q::Requests, "name"),
-    minio_op("minio_api_requests_errors_total", Q::RequestErrors, "name"),
-    minio("minio_api_requests_traffic_sent_bytes", Q::SentBytes),
-    minio("minio_api_requests_traffic_received_bytes", Q::ReceivedBytes),
+    added(&["type"], minio_op("minio_api_requests_total", Q::Requests, "name")),
+    added(&["type"], minio_op("minio_api_requests_errors_total", Q::RequestErrors, "name")),
+    added(&["type"], minio("minio_api_requests_traffic_sent_bytes", Q::SentBytes)),
+    added(&["type"], minio("minio_api_requests_traffic_received_bytes", Q::ReceivedBytes)),
     minio("minio_scanner_objects_scanned", Q::ScannedObjects),
     cluster("minio_cluster_health_drives_count", Q::DrivesTotal),
     cluster("minio_cluster_health_drives_online_count", Q::DrivesOnline),
     cluster("minio_cluster_health_drives_offline_count", Q::DrivesOffline),
     cluster("minio_cluster_health_nodes_offline_count", Q::NodesOffline),
-    cluster("minio_cluster_erasure_set_healing_drives_count", Q::DrivesHealing),
+    added(
+        &["pool_id", "set_id"],
+        cluster("minio_cluster_erasure_set_healing_drives_count", Q::DrivesHealing),
+    ),
     cluster("minio_cluster_config_standard_parity", Q::ParityDrives),
 ];
 
@@ -205,7 +216,7 @@ const MINIO_2: &[Rule] = &[
     cluster("minio_cluster_drive_online_total", Q::DrivesOnline),
     cluster("minio_cluster_drive_offline_total", Q::DrivesOffline),
     cluster("minio_cluster_nodes_offline_total", Q::NodesOffline),
-    cluster("minio_cluster_health_erasure_set_healing_drives", Q::DrivesHealing),
+    added(&["pool", "set"], cluster("minio_cluster_health_erasure_set_healing_drives", Q::DrivesHealing)),
 ];
 
 /// ceph-exporter, on each host: of its daemons.
@@ -273,9 +284,22 @@ const CEPH_MGR: &[Rule] = &[
 const OTHERS: &[Rule] = &[
     rule("api_s3_request_counter", Whose::Own, SeriesMeaning::Each(Q::Requests, "api_endpoint")),
     rule("garage_api_s3_request_counter", Whose::Own, SeriesMeaning::Each(Q::Requests, "api_endpoint")),
-    rule("api_s3_error_counter", Whose::Own, SeriesMeaning::Each(Q::RequestErrors, "api_endpoint")),
-    rule("garage_api_s3_error_counter", Whose::Own, SeriesMeaning::Each(Q::RequestErrors, "api_endpoint")),
-    rule("SeaweedFS_s3_request_total", Whose::Own, SeriesMeaning::Each(Q::Requests, "type")),
+    added(
+        &["status_code"],
+        rule("api_s3_error_counter", Whose::Own, SeriesMeaning::Each(Q::RequestErrors, "api_endpoint")),
+    ),
+    added(
+        &["status_code"],
+        rule(
+            "garage_api_s3_error_counter",
+            Whose::Own,
+            SeriesMeaning::Each(Q::RequestErrors, "api_endpoint"),
+        ),
+    ),
+    added(
+        &["code", "bucket"],
+        rule("SeaweedFS_s3_request_total", Whose::Own, SeriesMeaning::Each(Q::Requests, "type")),
+    ),
 ];
 
 /// All names that are known.

@@ -2,6 +2,8 @@
 //! four drives, the manager of Ceph 16.2.15 with four OSDs and a gateway), the other two of Ceph written after its sources.
 
 use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_observe::page::of_series;
+use plimsoll_observe::text::{self, MetricSeries};
 use plimsoll_observe::{Make, PageReadings, readings, rules};
 
 fn value(page: &PageReadings, host: &str, daemon: &str, quantity: Q, label: &str) -> Option<f64> {
@@ -68,6 +70,66 @@ fn several_servers_that_describe_one_cluster_do_not_add_up() {
     assert_eq!(value(&page, "", "", Q::DrivesTotal, ""), Some(8.0));
     assert_eq!(value(&page, "", "", Q::DrivesHealing, ""), Some(3.0));
     assert_eq!(value(&page, "::1", "minio@[::1]:9", Q::ProcessCpuS, ""), Some(2.0));
+}
+
+/// Two jobs or two replicas of a Prometheus have each series twice, with labels of their own; a page may repeat itself, too.
+#[test]
+fn what_is_told_of_twice_is_counted_once() {
+    let pages = [
+        (Make::Node, include_str!("pages/node-exporter-1.5.0.txt")),
+        (Make::Process, include_str!("pages/process-exporter.txt")),
+        (Make::Minio, include_str!("pages/minio-v3.txt")),
+        (Make::Minio, include_str!("pages/minio-v2-cluster.txt")),
+        (Make::Ceph, include_str!("pages/ceph-exporter.txt")),
+        (Make::Ceph, include_str!("pages/ceph-mgr.txt")),
+        (Make::Ceph, include_str!("pages/ceph-mgr-16.2.15.txt")),
+    ];
+    for (make, page) in pages {
+        let once = text::parse(page, |name| rules::of(name).is_some()).unwrap().series;
+        let read = |series: &[MetricSeries]| of_series(make, series, 0, |_| "s1".into()).unwrap().subjects;
+        let told_by = |replica: &str| {
+            let own = [("job", "b"), ("replica", replica), ("prometheus", "p"), ("any", replica)];
+            let labels = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let with = |s: &MetricSeries| MetricSeries {
+                labels: s.labels.iter().chain(&labels).cloned().collect(),
+                ..s.clone()
+            };
+            once.iter().map(with).collect::<Vec<_>>()
+        };
+        assert_eq!(read(&[once.clone(), once.clone()].concat()), read(&once), "{make:?}");
+        assert_eq!(read(&[once.clone(), told_by("0"), told_by("1")].concat()), read(&once), "{make:?}");
+    }
+}
+
+#[test]
+fn only_parts_of_one_thing_are_added() {
+    let page = "node_time_seconds{job=\"a\"} 100\nnode_time_seconds{job=\"b\"} 101\n\
+                node_network_receive_drop_total{device=\"e\"} 3\nnode_network_transmit_drop_total{device=\"e\"} 4\n\
+                node_network_receive_drop_total{device=\"e\",job=\"b\"} 5\n\
+                ceph_rgw_op_global_get_obj_bytes{instance_id=\"1\"} 9\nceph_rgw_get_b{instance_id=\"1\"} 9\n\
+                ceph_pg_total{pool_id=\"1\"} 8\nceph_pg_total{pool_id=\"1\",job=\"b\"} 8\nceph_pg_total{pool_id=\"2\"} 8\n\
+                SeaweedFS_s3_request_total{type=\"GET\",code=\"200\",bucket=\"a\"} 1\n\
+                SeaweedFS_s3_request_total{type=\"GET\",code=\"200\",bucket=\"b\"} 2\n\
+                SeaweedFS_s3_request_total{type=\"GET\",code=\"404\",bucket=\"b\"} 4\n\
+                api_s3_error_counter{api_endpoint=\"Get\",status_code=\"403\"} 1\n\
+                api_s3_error_counter{api_endpoint=\"Get\",status_code=\"404\"} 2\n\
+                minio_api_requests_traffic_sent_bytes{server=\"a:9\",type=\"s3\"} 1\n\
+                minio_api_requests_traffic_sent_bytes{server=\"a:9\",type=\"admin\"} 2\n\
+                minio_cluster_erasure_set_healing_drives_count{pool_id=\"0\",set_id=\"0\"} 1\n\
+                minio_cluster_erasure_set_healing_drives_count{pool_id=\"1\",set_id=\"0\"} 1\n";
+    let page = readings(Make::Any, page, "s1").unwrap();
+    let host = |q, label: &str| value(&page, "s1", "", q, label);
+    assert_eq!((host(Q::ClockUnixS, ""), host(Q::NicDrops, "e")), (Some(101.0), Some(9.0)));
+    assert_eq!(
+        value(&page, "s1", "rgw.1", Q::SentBytes, "get_obj"),
+        Some(9.0),
+        "its old name and its new one"
+    );
+    assert_eq!(value(&page, "", "", Q::PlacementGroups, "total"), Some(16.0));
+    assert_eq!(value(&page, "", "", Q::DrivesHealing, ""), Some(2.0));
+    let server = |q, label: &str| value(&page, "s1", "server", q, label);
+    assert_eq!((server(Q::Requests, "GET"), server(Q::RequestErrors, "Get")), (Some(7.0), Some(3.0)));
+    assert_eq!(value(&page, "a", "minio@a:9", Q::SentBytes, ""), Some(3.0));
 }
 
 #[test]

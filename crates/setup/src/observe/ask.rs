@@ -19,10 +19,13 @@ use rustix::time::{ClockId, clock_gettime};
 use super::ssh::SshHost;
 use super::{ObserveSetting, ObservedPlace};
 
-/// A token is a line of at most this many bytes.
+/// A token's file has at most this many bytes.
 const MOST_TOKEN_BYTES: usize = 16 << 10;
 /// Raw samples of a Prometheus are looked for so far back: two of its usual periods, and more.
 const LOOK_BACK_S: u64 = 150;
+/// A series may be as old as this: after five minutes a Prometheus itself takes one for gone. (What is older is no reading of now, or its
+/// clock is another.)
+const OLDEST_S: f64 = 300.0;
 
 /// A source, and what is known of it by now.
 pub(super) struct Asking {
@@ -195,15 +198,16 @@ impl Asking {
     fn scrape(&self, got: &Got, found: PageReadings) -> Scrape {
         let ns = |s: f64| (s * 1e9) as i64;
         let clock = value(&found.subjects, ServerQuantity::ClockUnixS);
-        // Where it stamps its series, they are of then; a stamp far off is another clock's, and is not followed.
-        let age_s = found.made_s.map_or(0.0, |made| got.wall_s - made).clamp(0.0, 600.0);
+        let old_s = age_s(got.wall_s, found.made_s);
+        // A clock that was read a while ago told that time, and not the one of asking.
+        let read_s = got.wall_s - age_s(got.wall_s, found.clock_made_s);
         Scrape {
-            at_ns: got.at_ns.saturating_sub(ns(age_s) as u64),
+            at_ns: got.at_ns.saturating_sub(ns(old_s) as u64),
             took_ns: got.took_ns,
             bytes: got.body.len() as u64,
             client_cpu_ns: 0,
             resolution_ns: ns(found.resolution_s) as u64,
-            clock_ahead_ns: clock.map(|c| ns(c - got.wall_s)),
+            clock_ahead_ns: clock.map(|c| ns(c - read_s)),
             subjects: found.subjects,
             gap: None,
             missing: found.missing,
@@ -259,14 +263,117 @@ fn value(subjects: &[ReadSubject], quantity: ServerQuantity) -> Option<f64> {
     subjects.iter().flat_map(|s| &s.readings).find(|r| r.quantity == quantity).map(|r| r.value)
 }
 
-/// The first line of a file.
+/// How long before it was asked a series was made, by its stamp. A stamp that is far off, or of later, is another clock's, and is not
+/// followed: then it counts as made when it was asked.
+fn age_s(asked_s: f64, made_s: Option<f64>) -> f64 {
+    made_s.map(|made| asked_s - made).filter(|age| (0.0..=OLDEST_S).contains(age)).unwrap_or(0.0)
+}
+
+/// The first line of a plain file. A pipe or a device is not waited for: it may never give anything.
 fn token_of(file: &Path) -> Result<String, String> {
     use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
     let name = file.display();
-    let mut text = String::new();
+    let cannot = |e: std::io::Error| format!("the token's file {name} cannot be read: {e}");
+    let mut how = std::fs::File::options();
     let opened =
-        std::fs::File::open(file).map_err(|e| format!("the token's file {name} cannot be read: {e}"))?;
-    let read = opened.take(MOST_TOKEN_BYTES as u64).read_to_string(&mut text);
-    read.map_err(|e| format!("the token's file {name} cannot be read: {e}"))?;
+        how.read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(file).map_err(cannot)?;
+    if !opened.metadata().map_err(cannot)?.is_file() {
+        return Err(format!("the token's file {name} is no plain file"));
+    }
+    let mut text = String::new();
+    opened.take(MOST_TOKEN_BYTES as u64 + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() > MOST_TOKEN_BYTES {
+        return Err(format!("the token's file {name} is longer than {MOST_TOKEN_BYTES} bytes"));
+    }
     Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_S: f64 = 1_700_000_000.0;
+    const S: i64 = 1_000_000_000;
+
+    fn asking(source: &str) -> Asking {
+        let text = "version = 1\n[targets.t]\nkind = \"null\"\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = { null = 1 }\n";
+        let mut plan = plimsoll_model::Plan::from_toml(text).unwrap();
+        plan.options.observe = vec![source.parse().unwrap()];
+        let place = super::super::places(&plan).unwrap().remove(0);
+        Asking::new(place, ObserveSetting { every: Duration::from_secs(2), keys: None, epoch_ns: 0 })
+    }
+
+    fn got(body: String) -> Got {
+        Got { body, at_ns: 1_000 * S as u64, took_ns: 0, wall_s: NOW_S }
+    }
+
+    /// Seconds before it was asked where a reading is put, and how far ahead the clock is told, of a page whose clock and stamps are as given.
+    fn page(clock_s: f64, stamp_s: f64) -> (i64, i64) {
+        let stamp = (stamp_s * 1000.0) as i64;
+        let body = format!("node_time_seconds {clock_s} {stamp}\nnode_memory_MemTotal_bytes 8e9 {stamp}\n");
+        seconds(&asking("node=http://s1:9100").read(&got(body)).unwrap()[0])
+    }
+
+    fn seconds(scrape: &Scrape) -> (i64, i64) {
+        let rounded = |ns: i64| (ns as f64 / S as f64).round() as i64;
+        (rounded(1_000 * S - scrape.at_ns as i64), rounded(scrape.clock_ahead_ns.unwrap()))
+    }
+
+    #[test]
+    fn a_stamp_of_another_clock_is_not_followed() {
+        assert_eq!(page(NOW_S - 10.0, NOW_S - 10.0), (10, 0));
+        assert_eq!(page(NOW_S - 7200.0, NOW_S - 7200.0), (0, -7200));
+        assert_eq!(page(NOW_S - 301.0, NOW_S - 301.0), (0, -301));
+        assert_eq!(page(NOW_S + 7200.0, NOW_S + 7200.0), (0, 7200));
+    }
+
+    #[test]
+    fn a_clock_is_compared_with_the_time_of_its_own_sample() {
+        let body = |series: &str| {
+            format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{series}]}}}}"#)
+        };
+        let one = |name: &str, at_s: f64, value: f64| {
+            format!(
+                r#"{{"metric":{{"__name__":"{name}","instance":"s1:9100","job":"n"}},"values":[[{at_s},"{value}"]]}}"#
+            )
+        };
+        let old = NOW_S - 10.0;
+        let read = |body| seconds(&asking("prometheus=http://p:9090").read(&got(body)).unwrap()[0]);
+        assert_eq!(read(body(&one("node_time_seconds", old, old))), (10, 0));
+        assert_eq!(read(body(&one("node_time_seconds", old, old + 3.0))), (10, 3));
+        // Another series is newer than the clock's.
+        let newer = one("node_memory_MemTotal_bytes", NOW_S - 2.0, 8e9);
+        assert_eq!(read(body(&format!("{},{newer}", one("node_time_seconds", old, old)))), (2, 0));
+        // A clock without a time of its own is of when it was asked.
+        let page =
+            format!("node_time_seconds {NOW_S}\nnode_memory_MemTotal_bytes 8e9 {}\n", old as i64 * 1000);
+        assert_eq!(seconds(&asking("node=http://s1:9100").read(&got(page)).unwrap()[0]), (10, 0));
+    }
+
+    /// Gives up where it would wait for good.
+    fn token_in_time(file: &Path) -> Result<String, String> {
+        let (tell, told) = std::sync::mpsc::channel();
+        let file = file.to_owned();
+        std::thread::spawn(move || tell.send(token_of(&file)));
+        told.recv_timeout(Duration::from_secs(10)).expect("it waits for good")
+    }
+
+    #[test]
+    fn a_token_is_read_of_a_plain_file_alone() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("token"), "secret\nmore\n").unwrap();
+        std::os::unix::fs::symlink(at("token"), at("link")).unwrap();
+        assert_eq!(token_in_time(&at("token")).unwrap(), "secret");
+        assert_eq!(token_in_time(&at("link")).unwrap(), "secret");
+        mknodat(CWD, at("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for other in [at("fifo"), dir.path().to_owned(), "/dev/zero".into()] {
+            let why = token_in_time(&other).unwrap_err();
+            assert!(why.contains("is no plain file"), "{why}");
+        }
+        std::fs::write(at("long"), "x".repeat(MOST_TOKEN_BYTES + 1)).unwrap();
+        assert!(token_in_time(&at("long")).unwrap_err().contains("longer than"));
+    }
 }

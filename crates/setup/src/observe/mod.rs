@@ -29,6 +29,10 @@ const OBSERVED_ONCE: Duration = Duration::from_secs(5);
 /// And this long at the end of a run.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 
+/// So long the end of a run waits for all sources together: one that is being asked, and is asked once more, needs less. What hangs beyond
+/// any limit (a file on a dead mount, a name that nobody resolves) is left behind.
+const LEAVE_AFTER: Duration = Duration::from_secs(8);
+
 /// Takes what came of a source, by its number.
 pub type ScrapeSink = Arc<dyn Fn(usize, Scrape) + Send + Sync>;
 
@@ -104,7 +108,18 @@ impl Observers {
 impl Drop for Observers {
     fn drop(&mut self) {
         self.stop.clear();
-        for thread in self.threads.drain(..) {
+        join_within(LEAVE_AFTER, self.threads.drain(..));
+    }
+}
+
+/// Waits for threads, though not for ever: one that hangs holds nothing that matters, and what it still brings is not taken any more.
+fn join_within(limit: Duration, threads: impl Iterator<Item = JoinHandle<()>>) {
+    let until = Instant::now() + limit;
+    for thread in threads {
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if thread.is_finished() {
             // A panic there has been printed, and costs the run only that source.
             let _ = thread.join();
         }
@@ -139,5 +154,27 @@ fn observe(
         while next <= Instant::now() {
             next += every;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_hangs_is_left_behind() {
+        let (done, ended) = channel();
+        let hangs = std::thread::spawn(|| std::thread::sleep(Duration::from_secs(60)));
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = done.send(());
+        });
+        let began = Instant::now();
+        join_within(Duration::from_millis(500), [hangs, ends].into_iter());
+        assert!((500..5000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+        assert!(ended.try_recv().is_ok(), "the other one was waited for");
+        let began = Instant::now();
+        join_within(Duration::from_secs(60), [std::thread::spawn(|| ())].into_iter());
+        assert!(began.elapsed() < Duration::from_secs(30), "nobody hangs, and nobody waits");
     }
 }

@@ -4,16 +4,21 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::text::said;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::ObservedPlace;
 
 /// A host that says more than this at once is not listened to.
 const MOST_BYTES: usize = 4 << 20;
+/// Of what ssh says of itself, so much is read.
+const MOST_SAID: usize = 4096;
+/// At the end it has this long to end by itself, then to be killed, and then for what it said.
+const END_STEP: Duration = Duration::from_millis(300);
 /// What ends an answer.
 const END: &[u8] = b"\n==end\n";
 /// For any POSIX shell. Daemons of these names are read by themselves: reading names costs no process there.
@@ -128,22 +133,17 @@ fn answer(child: &mut Child, until: Instant) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Ends the process; what ssh itself said last is the better reason.
+/// Ends the process and all of its group; what ssh itself said last is the better reason.
 fn end(mut child: Child, why: String) -> String {
     drop(child.stdin.take());
-    let gone = |child: &mut Child| child.try_wait().ok().flatten().is_some();
-    let until = Instant::now() + Duration::from_millis(300);
-    while !gone(&mut child) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
+    within(END_STEP, || has_ended(&child));
+    // A ProxyCommand may outlive it. Until the leader is waited for, the group's number is no other's.
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process_group(group, Signal::KILL);
     }
-    if !gone(&mut child) {
-        let _ = child.kill();
-        let _ = child.wait();
-    }
-    let mut told = Vec::new();
-    if let Some(err) = child.stderr.take() {
-        let _ = err.take(4096).read_to_end(&mut told);
-    }
+    // What hangs in the kernel is left behind.
+    within(END_STEP, || child.try_wait().is_ok_and(|status| status.is_some()));
+    let told = child.stderr.take().map_or_else(Vec::new, |err| said_by(err, Instant::now() + END_STEP));
     let told = String::from_utf8_lossy(&told).into_owned();
     let last = told.lines().rev().find(|l| !l.trim().is_empty()).map(said);
     match last {
@@ -153,6 +153,40 @@ fn end(mut child: Child, why: String) -> String {
         Some(last) => last,
         None => why,
     }
+}
+
+/// Waits until it is so, and no longer than that.
+fn within(limit: Duration, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + limit;
+    while !is_so() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Without waiting for it: its number stays taken.
+fn has_ended(child: &Child) -> bool {
+    let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let Some(pid) = Pid::from_raw(child.id() as i32) else { return true };
+    !matches!(waitid(WaitId::Pid(pid), how), Ok(None))
+}
+
+/// What is there by then: a process that nobody can end may hold the pipe open for good.
+fn said_by(mut err: ChildStderr, until: Instant) -> Vec<u8> {
+    let (mut told, mut piece) = (Vec::new(), [0; 4096]);
+    while told.len() < MOST_SAID {
+        let wait = until.saturating_duration_since(Instant::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        match poll(&mut [PollFd::from_borrowed_fd(err.as_fd(), PollFlags::IN)], Some(&wait)) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        match err.read(&mut piece) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => told.extend_from_slice(&piece[..n]),
+        }
+    }
+    told
 }
 
 #[cfg(test)]
@@ -182,5 +216,52 @@ mod tests {
         let mut gone = Command::new("true").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         assert!(answer(&mut gone, Instant::now() + Duration::from_secs(30)).unwrap_err().contains("broke"));
         end(gone, String::new());
+    }
+
+    /// A process that `script` leaves behind, and how long it took to end the script.
+    fn ended(script: &str) -> (Pid, String, Duration) {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script]).process_group(0);
+        sh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = sh.spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+            .unwrap();
+        let left = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+        let began = Instant::now();
+        let told = end(child, "why".into());
+        (left, told, began.elapsed())
+    }
+
+    /// A ProxyCommand is in ssh's group, and holds what ssh says open.
+    #[test]
+    fn what_ssh_started_ends_with_it() {
+        for script in [
+            "sleep 20 >/dev/null & echo $!; wait",
+            // It ended by itself, and what it had started did not.
+            "sleep 20 >/dev/null & echo $!; echo refused >&2",
+        ] {
+            let (left, told, took) = ended(script);
+            assert!(took < Duration::from_secs(2), "{took:?}");
+            assert_eq!(told, if script.contains("refused") { "refused" } else { "why" });
+            let until = Instant::now() + Duration::from_secs(5);
+            let lives = || {
+                std::fs::read_to_string(format!("/proc/{}/stat", left.as_raw_nonzero()))
+                    .is_ok_and(|stat| !stat.contains(") Z "))
+            };
+            while lives() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert!(!lives(), "it goes on");
+        }
+    }
+
+    #[test]
+    fn who_left_the_group_is_not_waited_for() {
+        let (left, told, took) = ended("setsid sleep 20 >/dev/null & echo $!; echo refused >&2; wait");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert_eq!(told, "refused");
+        // In a shell without job control it is the process that was named.
+        let _ = rustix::process::kill_process(left, Signal::KILL);
     }
 }
