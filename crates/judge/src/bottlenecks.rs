@@ -135,15 +135,11 @@ fn proved(summary: &RunSummary) -> Option<Bottleneck> {
     };
     let at_once = summary.limits.iter().any(|l| l.binding == "in_flight").then(|| vec!["requests in flight"]);
     let found: Vec<&str> = summary.limits.iter().map(caps).find(|c: &Vec<&str>| !c.is_empty()).or(at_once)?;
-    let likely = summary.limits.iter().filter(|l| !caps(l).is_empty()).all(LimitSummary::is_likely_only);
+    let mut capped = summary.limits.iter().filter(|l| !caps(l).is_empty()).peekable();
+    let likely = capped.peek().is_some() && capped.all(LimitSummary::is_likely_only);
     Some(Bottleneck {
         candidate: format!("limiter (on {})", found.join(" and ")),
-        verdict: if likely && summary.limits.iter().any(|l| !caps(l).is_empty()) {
-            "likely"
-        } else {
-            "proved"
-        }
-        .into(),
+        verdict: if likely { "likely" } else { "proved" }.into(),
         ..Bottleneck::default()
     })
 }

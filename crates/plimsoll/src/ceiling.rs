@@ -119,9 +119,7 @@ pub fn of_drives(given: &str, runs: Option<&Path>) -> Result<Recorded, Fault> {
         return Ok(Recorded::Drives(Box::new(record)));
     }
     let dir = runs_dir::find(runs, given)?;
-    if dir.summary_is_there() {
-        runs_dir::judged(&dir)?;
-    }
+    runs_dir::stored_result_judged(&dir)?;
     if dir.plan()?.labels.get(suite::LABEL).is_some_and(|s| s == suite::DRIVE) {
         return Ok(Recorded::Drives(Box::new(Ceiling { run: dir.id(), ..fio::ceiling(&dir)? })));
     }

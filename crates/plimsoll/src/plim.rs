@@ -19,9 +19,7 @@ static READ: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
 pub fn find(root: Option<&Path>, name: &str) -> Result<RunDir, Fault> {
     if !is_packed(name) {
         let run = runs_dir::find(root, name)?;
-        if run.summary_is_there() {
-            runs_dir::judged(&run)?;
-        }
+        runs_dir::stored_result_judged(&run)?;
         return Ok(run);
     }
     let cannot = |e: std::io::Error| {

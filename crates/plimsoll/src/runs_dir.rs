@@ -108,6 +108,11 @@ pub fn judged(dir: &RunDir) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The same of a run that has a stored result; one without is left as it is.
+pub fn stored_result_judged(dir: &RunDir) -> Result<(), Fault> {
+    if dir.summary_is_there() { judged(dir) } else { Ok(()) }
+}
+
 fn is_judged(dir: &RunDir) -> bool {
     JUDGED.lock().unwrap_or_else(PoisonError::into_inner).contains(dir.path())
 }

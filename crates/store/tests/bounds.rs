@@ -1,20 +1,15 @@
 //! Documents of a run directory that are larger than any run writes: refused by their length, and none of it is read.
 
+#[allow(dead_code, reason = "other tests use the rest")]
+mod common;
+
 use std::fs::File;
 use std::path::Path;
 
 use plimsoll_model::{Environment, Plan};
 use plimsoll_store::{EnvFile, RunDir, RunEntry, RunState, StoreError, journal};
 
-const PLAN: &str = r#"
-version = 1
-[targets.n]
-kind = "null"
-[[stage]]
-[[stage.workload]]
-name = "w"
-mix = { null = 1 }
-"#;
+use common::PLAN;
 
 fn run_in(root: &Path) -> RunDir {
     let run = RunDir::create(root).unwrap();

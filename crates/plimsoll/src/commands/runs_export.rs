@@ -160,9 +160,7 @@ fn table_of(
         output::tell(format_args!("plimsoll: run {} is left out: {why}", dir.id()));
         Ok(None)
     };
-    if dir.summary_is_there()
-        && let Err(e) = runs_dir::judged(dir)
-    {
+    if let Err(e) = runs_dir::stored_result_judged(dir) {
         return without(&e.what);
     }
     let summary = match dir.summary() {

@@ -135,9 +135,8 @@ fn line_facts(r: &RunReport, w: &WorkloadSummary) -> Vec<GlanceFact> {
 /// What was at its limit, how surely; an honest answer where nothing was.
 pub(super) fn limited_by(r: &RunReport) -> GlanceFact {
     let with = |verdict: &str| r.analysis.bottlenecks.iter().find(|b| b.verdict == verdict);
-    let likely = with("likely").map(|b| fact("limited by", format!("probably the {}", b.candidate)));
-    if let Some(said) = likely {
-        return said;
+    if let Some(b) = with("likely") {
+        return fact("limited by", format!("probably the {}", b.candidate));
     }
     let text = match (with("proved"), with("the offered rate was met"), with("consistent with")) {
         (Some(b), ..) if b.measured.is_empty() => b.candidate.clone(),
