@@ -140,9 +140,45 @@ fn style_length(text: &str) -> usize {
     if rest.as_bytes().get(digits) == Some(&b'm') { digits + 3 } else { 0 }
 }
 
+/// What is wrong with a TOML file, with its line and column, and without what stands there: a line may hold a secret in the wrong place.
+pub fn toml_problem(text: &str, e: &toml::de::Error) -> String {
+    let message = without_strings(e.message());
+    let Some(at) = e.span().and_then(|s| text.get(..s.start)) else { return message };
+    let line = at.matches('\n').count() + 1;
+    let column = at.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    format!("line {line}, column {column}: {message}")
+}
+
+/// `invalid type: string "abc", expected u64` without the string.
+fn without_strings(message: &str) -> String {
+    const BEFORE: &str = "string \"";
+    let Some(at) = message.find(BEFORE) else { return message.to_owned() };
+    let (head, tail) = message.split_at(at + BEFORE.len() - 2);
+    let end = tail.rfind("\", expected").map_or(tail.len(), |i| i + 1);
+    format!("{head}{}", &tail[end..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A line with a password in the place of a number, or under a key that is none.
+    #[test]
+    fn a_toml_error_names_the_place_and_shows_no_value() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            #[expect(dead_code, reason = "read by the parser")]
+            count: u64,
+        }
+        let said = |text: &str| toml_problem(text, &toml::from_str::<File>(text).unwrap_err());
+        let wrong = said("# one\ncount = \"hunter2, expected\"\n");
+        assert_eq!(wrong, "line 2, column 9: invalid type: string, expected u64");
+        let unknown = said("count = 1\npassword = \"hunter2\"\n");
+        assert!(unknown.starts_with("line 2, column 1: unknown field `password`"), "{unknown}");
+        assert!(!said("count = 1\nx = \"hunter2").contains("hunter2"));
+        assert!(!said("count = \"a\\\"hunter2\"").contains("hunter2"));
+    }
 
     #[test]
     fn what_a_terminal_would_obey_is_made_visible() {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{CLUSTER_VERSION, Cluster, ClusterDrive, ClusterNic, ClusterNode, Redundancy};
 use crate::pattern::expand_ranges;
+use crate::text::toml_problem;
 
 /// Nodes of one file.
 pub const MOST_NODES: usize = 4096;
@@ -34,8 +35,7 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>, remedy: impl Into
 impl Cluster {
     /// Parses and checks.
     pub fn from_toml(text: &str) -> Result<Self, ClusterError> {
-        let cluster: Self =
-            toml::from_str(text).map_err(|e| ClusterError::Syntax(e.to_string().trim_end().to_owned()))?;
+        let cluster: Self = toml::from_str(text).map_err(|e| ClusterError::Syntax(toml_problem(text, &e)))?;
         cluster.check()?;
         Ok(cluster)
     }

@@ -3,6 +3,7 @@
 use super::{ControllerSpec, PLAN_VERSION, Pacing, Plan, SizeDist, Stage, TargetSpec, Workload};
 use crate::OpKind;
 use crate::cluster::ClusterError;
+use crate::text::toml_problem;
 use crate::units::Size;
 
 /// Why a plan cannot be run.
@@ -36,8 +37,7 @@ fn in_plan(e: ClusterError) -> PlanError {
 impl Plan {
     /// Parses and validates.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let plan: Plan =
-            toml::from_str(text).map_err(|e| PlanError::Syntax(e.to_string().trim_end().to_owned()))?;
+        let plan: Plan = toml::from_str(text).map_err(|e| PlanError::Syntax(toml_problem(text, &e)))?;
         plan.validate()?;
         Ok(plan)
     }
