@@ -6,11 +6,14 @@
 //! no better than that is none that is known.
 
 mod contest;
+mod errors;
+mod guess;
 mod record;
 mod replay;
+mod search;
 
-pub use contest::{LawContest, LawFit, WON, contest};
-pub use record::{LoadRecord, LoadSlice};
+pub use contest::{LawContest, LawFit, LawHypothesis, LawState, WON, contest};
+pub use record::{LoadRecord, LoadSlice, RecordedLoad};
 pub use replay::{RIVALS, RivalLaw};
 
 #[cfg(test)]

@@ -1,8 +1,23 @@
 //! Laws as limiters obey them, replayed: what each lets through of the attempts that were made, at the times at which they were made.
 //!
-//! Attempts are a flow in each half of a slice: an op is what can be told, and times are no finer than that.
+//! Attempts are a flow in each step: an op is what can be told, and times are no finer than that.
 
-use super::LoadRecord;
+/// A time in which attempts come evenly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ReplayStep {
+    /// Of its begin, seconds.
+    pub at_s: f64,
+    /// Its length, seconds.
+    pub dt_s: f64,
+    /// Attempts in it.
+    pub asked: f64,
+}
+
+impl ReplayStep {
+    pub fn end_s(&self) -> f64 {
+        self.at_s + self.dt_s
+    }
+}
 
 /// A law that refuses, with its parameters. Rates in ops per second, times in seconds, amounts in ops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +101,17 @@ impl RivalLaw {
         }
     }
 
+    /// The period, or the time, which people choose, and which a search does not find by small steps.
+    pub(super) fn group(self, p: &Parameters) -> f64 {
+        match self {
+            Self::Bucket => 0.0,
+            Self::Ban => p[2],
+            Self::Calendar | Self::CalendarBan | Self::CountsRefused | Self::UntilCalm => p[PERIOD],
+            Self::TakesFirst => p[2],
+            Self::Slower => p[3],
+        }
+    }
+
     pub(super) fn has_phase(self) -> bool {
         match self {
             Self::Calendar | Self::CalendarBan | Self::CountsRefused | Self::UntilCalm => true,
@@ -93,25 +119,41 @@ impl RivalLaw {
         }
     }
 
-    /// Ops that pass in each slice.
-    pub(super) fn replay(self, p: &Parameters, record: &LoadRecord, passes: &mut Vec<f64>) {
+    /// How it stands after these steps.
+    pub(super) fn after(self, p: &Parameters, steps: &[ReplayStep]) -> Limiter {
+        let mut s = Limiter::new(self, p);
+        s.began_s = steps.first().map_or(0.0, |s| s.at_s);
+        let mut now_s = s.began_s;
+        for step in steps {
+            if step.at_s > now_s {
+                s.rest(step.at_s - now_s, step.at_s);
+            }
+            s.load(step.at_s, step.dt_s, step.asked);
+            now_s = step.end_s();
+        }
+        s
+    }
+
+    /// Ops that pass in each step.
+    pub(super) fn replay(self, p: &Parameters, steps: &[ReplayStep], passes: &mut Vec<f64>) {
         passes.clear();
         let mut s = Limiter::new(self, p);
-        let mut now_s = record.slices().first().map_or(0.0, |s| s.at_s);
+        let mut now_s = steps.first().map_or(0.0, |s| s.at_s);
         s.began_s = now_s;
-        for slice in record.slices() {
-            if slice.at_s > now_s {
-                s.rest(slice.at_s - now_s, slice.at_s);
+        for step in steps {
+            if step.at_s > now_s {
+                s.rest(step.at_s - now_s, step.at_s);
             }
-            let (h, n) = (slice.dt_s / HALVES as f64, slice.attempts() / HALVES as f64);
-            let passed = (0..HALVES).map(|i| s.load(slice.at_s + i as f64 * h, h, n)).sum();
-            passes.push(passed);
-            now_s = slice.at_s + slice.dt_s;
+            passes.push(s.load(step.at_s, step.dt_s, step.asked));
+            now_s = step.end_s();
         }
     }
 }
 
-const HALVES: usize = 2;
+/// Slices of what is foreseen, seconds.
+const FORESIGHT_S: f64 = 0.2;
+/// A refusal that costs a whole token passes for one that costs a little less.
+const MOST_COST: f64 = 0.95;
 
 /// Tokens that come back at a rate, of which ops take one each, as a flow.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +184,7 @@ impl FlowBucket {
 
 /// The state of any of them.
 #[derive(Debug, Clone, Copy)]
-struct Limiter {
+pub(super) struct Limiter {
     law: RivalLaw,
     rate: f64,
     /// Capacity, or period.
@@ -182,6 +224,23 @@ impl Limiter {
             last_s: f64::NEG_INFINITY,
             excess: false,
         }
+    }
+
+    /// When the first op would be refused, seconds, of a load of so many ops per second that begins after a rest from `now_s` on, with at
+    /// most so many seconds of it. `None`: not within them.
+    pub(super) fn first_refusal_s(mut self, now_s: f64, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
+        let from_s = now_s + rest_s;
+        if rest_s > 0.0 {
+            self.rest(rest_s, from_s);
+        }
+        let n = (most_s / FORESIGHT_S).round() as usize;
+        let asked = per_s * FORESIGHT_S;
+        (0..n)
+            .find(|i| {
+                let passes = self.load(from_s + *i as f64 * FORESIGHT_S, FORESIGHT_S, asked);
+                passes < asked * (1.0 - 1e-6)
+            })
+            .map(|i| (i as f64 + 0.5) * FORESIGHT_S)
     }
 
     /// No load until `to_s`.
@@ -269,22 +328,38 @@ impl Limiter {
     }
 
     fn counts(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        let period_s = self.second;
+        let since = |s: f64| (s - self.began_s) / period_s + self.third;
+        let (from, to) = (since(at_s), since(at_s + h));
+        let mut passes = 0.0;
+        let mut begin = from;
+        while begin < to - 1e-12 {
+            let this = begin.floor();
+            let end = to.min(this + 1.0);
+            if this != self.period {
+                self.count_before = if this == self.period + 1.0 { self.count } else { 0.0 };
+                (self.period, self.count) = (this, 0.0);
+            }
+            passes += self.counts_in(begin - this, (end - begin) * period_s, n * (end - begin) / (to - from));
+            begin = end;
+        }
+        passes
+    }
+
+    /// Within one period, of which such a share is over: what is counted goes in a straight line, and passes while it is below the quota.
+    fn counts_in(&mut self, share: f64, h: f64, n: f64) -> f64 {
         let (period_s, quota) = (self.second, self.rate * self.second);
-        let since = (at_s - self.began_s) / period_s + self.third;
-        let this = since.floor();
-        if this != self.period {
-            self.count_before = if this == self.period + 1.0 { self.count } else { 0.0 };
-            (self.period, self.count) = (this, 0.0);
-        }
-        let left = 1.0 - (since - this);
-        let room = quota - self.count - self.count_before * left;
+        let counted = self.count + self.count_before * (1.0 - share);
+        let after = counted + n - self.count_before * h / period_s;
         self.count += n;
-        if room <= 0.0 {
-            return 0.0;
+        match (counted < quota, after <= quota) {
+            (true, true) => n,
+            (false, false) => 0.0,
+            // It gets there, from below or from above.
+            (true, false) => n * (quota - counted) / (after - counted),
+            (false, true) if counted > after => n * (quota - after) / (counted - after),
+            (false, true) => 0.0,
         }
-        // What comes, less what the period before leaves.
-        let grows = n - self.count_before * h / period_s;
-        if grows <= room { n } else { n * room / grows }
     }
 
     fn until_calm(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
@@ -299,28 +374,74 @@ impl Limiter {
         passes
     }
 
+    /// Who finds less than a token is refused, which costs a part of one: below a token all are refused, at one as many pass as what
+    /// comes back pays for, with the refusals beside them.
     fn takes_first(&mut self, h: f64, n: f64) -> f64 {
-        let (refusal, floor) = (self.third, -self.fourth);
-        let tokens = self.bucket.tokens;
-        let room = if tokens >= 0.0 { tokens + self.rate * h } else { 0.0 };
-        let passes = n.min(room);
-        let left = tokens + self.rate * h - passes - refusal * (n - passes);
-        self.bucket.tokens = left.clamp(floor, self.second);
+        let (cost, floor) = (self.third.min(MOST_COST), -self.fourth);
+        let came = n / h;
+        // Tokens per second while all pass, and while all are refused.
+        let (passing, refusing) = (self.rate - came, self.rate - cost * came);
+        let level = &mut self.bucket.tokens;
+        let (mut left_s, mut passes) = (h, 0.0);
+        if *level < 0.0 {
+            let up_s = if refusing > 0.0 { (-*level / refusing).min(left_s) } else { left_s };
+            *level = (*level + refusing * up_s).max(floor);
+            left_s -= up_s;
+        }
+        if left_s > 0.0 && (*level > 0.0 || passing >= 0.0) {
+            let down_s = if passing < 0.0 { (*level / -passing).min(left_s) } else { left_s };
+            *level = (*level + passing * down_s).min(self.second);
+            passes += came * down_s;
+            left_s -= down_s;
+        }
+        if left_s > 0.0 {
+            if refusing > 0.0 {
+                passes += refusing / (1.0 - cost) * left_s;
+            } else {
+                *level = (*level + refusing * left_s).max(floor);
+            }
+        }
         passes
     }
 
     fn slower(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
-        if self.excess && at_s - self.last_s > self.fourth {
+        let calm_s = self.last_s + self.fourth;
+        if self.excess && calm_s > at_s && calm_s < at_s + h && n > 0.0 {
+            let first_s = calm_s - at_s;
+            let part = n * first_s / h;
+            let passes = self.slower_part(at_s, first_s, part);
+            return passes + self.slower_part(calm_s, h - first_s, n - part);
+        }
+        self.slower_part(at_s, h, n)
+    }
+
+    fn slower_part(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
+        if self.excess && at_s - self.last_s >= self.fourth - 1e-9 {
             self.excess = false;
         }
-        let (asked, other) = match self.excess {
-            true => (&mut self.slow, &mut self.bucket),
-            false => (&mut self.bucket, &mut self.slow),
-        };
-        let passes = asked.pass(h, n);
-        other.fill(h);
-        if passes < n - 1e-9 {
-            (self.excess, self.last_s) = (true, at_s + h);
+        let mut passes = 0.0;
+        let (mut at_s, mut h, mut n) = (at_s, h, n);
+        if !self.excess {
+            let (room, came) = (self.bucket.tokens + self.rate * h, n / h);
+            if n <= room {
+                self.slow.fill(h);
+                return self.bucket.pass(h, n);
+            }
+            // Found empty: the rest is asked of the slower one.
+            let empty_s = (self.bucket.tokens / (came - self.rate)).min(h);
+            passes += came * empty_s;
+            self.bucket.tokens = 0.0;
+            self.slow.fill(empty_s);
+            (at_s, h, n) = (at_s + empty_s, h - empty_s, n - came * empty_s);
+            (self.excess, self.last_s) = (true, at_s);
+        }
+        if h > 0.0 {
+            self.bucket.fill(h);
+            let by_slow = self.slow.pass(h, n);
+            if by_slow < n - 1e-9 {
+                self.last_s = at_s + h;
+            }
+            passes += by_slow;
         }
         passes
     }

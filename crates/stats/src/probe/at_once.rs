@@ -216,6 +216,7 @@ impl Probe {
 
     fn at_once_is(&mut self, found: Option<AtOnce>) -> ProbeAction {
         self.questions.answers.at_once = found;
+        self.questions.answers.is_unclear = found.is_none();
         // No rate is limited, as far as can be known: there is nothing to drain.
         if found.is_some() { self.finish() } else { self.choose() }
     }

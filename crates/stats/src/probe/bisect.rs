@@ -52,16 +52,6 @@ impl Bisection {
         Self { low, high, low_s, left: BISECTIONS, ..Self::from(offered) }
     }
 
-    /// The highest rate that passed; 0: none yet.
-    pub fn passed(&self) -> f64 {
-        self.low
-    }
-
-    /// See `rests`.
-    pub fn rests(&self) -> f64 {
-        self.rests
-    }
-
     /// The least rate that was refused.
     pub fn refused(&self) -> Option<f64> {
         self.high
@@ -102,15 +92,8 @@ impl Probe {
         }
         match (refused < super::cause::REFUSED, ok > (1.0 - APART) * b.offered) {
             (true, true) => {
-                if t.length_s >= self.times_of(b.offered).1 {
-                    (b.low, b.low_s) = (b.offered, t.length_s);
-                } else {
-                    self.questions.short_passes.push(b.offered);
-                }
-                // Tokens that lasted are no rate: where a law had foreseen a refusal, that is one law less.
-                if self.questions.laws.is_some()
-                    && let Some(action) = self.try_law(Interrupted::Bisect(b), b.high)
-                {
+                (b.low, b.low_s) = (b.offered, t.length_s);
+                if let Some(action) = self.try_law(Interrupted::Bisect(b), b.high) {
                     return action;
                 }
             }
@@ -159,10 +142,7 @@ impl Probe {
     /// Offers what is to be offered, after a rest.
     fn bisect_again(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
         let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
-        let (mut rest_s, mut length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
-        if let Some(by_laws) = self.by_laws(&b, LONGEST_TRIAL_S) {
-            (rest_s, b.offered, length_s) = by_laws;
-        }
+        let (rest_s, length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
         // Time for whether it holds, where the budget is one for that.
         let keeps = self.options.budget_s >= hold::KEEPS_S;
         let keep_s = if keeps && b.low > 0.0 { rest_before(b.low) + hold::HOLDS_S + 1.0 } else { 0.0 };

@@ -4,11 +4,12 @@
 use plimsoll_model::Estimate;
 
 use super::bisect::Bisection;
+use super::design::{self, DesignBounds};
 use super::drain::Plateau;
 use super::hold::{self, HELD_AT_LEAST, HoldSearch, HoldState};
 use super::questions::{AGAIN, Penalty, Question, Trial};
 use super::{HeldBack, Probe, ProbeAction, Resource, cause};
-use crate::laws::{self, LawFit, RivalLaw};
+use crate::laws::{self, LawContest, LawFit, LawHypothesis, LawState, RivalLaw};
 
 /// A law that won, and its rate, which held.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,8 +36,9 @@ impl ByLaw {
     /// The rate: what is sure of it is what held and what was refused. By the law alone it is known better, which is another claim.
     pub fn rate(&self) -> Estimate {
         let value = self.fit.rate_per_s;
-        // A refusal that was foreseen, of more than that, bounds it as well.
-        let high = self.refused.min(BOUNDED * value);
+        // What passes in a period was counted, whatever was refused beside it.
+        let counted = self.sure && self.fit.law == RivalLaw::Calendar;
+        let high = if counted { self.refused.min(BOUNDED * value) } else { self.refused };
         Estimate { value, low: HELD_AT_LEAST * self.offered, high, n_eff: 1.0 }
     }
 }
@@ -52,29 +54,35 @@ pub(super) enum Interrupted {
     },
 }
 
-/// The trial: the rate for long, and then more of it.
+/// A trial that a law asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LawTrial {
     law: ByLaw,
     then: Interrupted,
     /// Not much more than the rate was refused before.
     bounded: bool,
-    above: Option<Above>,
+    step: LawStep,
 }
 
-/// More than the rate: the law says when that is refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Above {
-    offered: f64,
-    foreseen_s: f64,
+enum LawStep {
+    /// What tells most between the laws that are left.
+    Explore { offered: f64, length_s: f64 },
+    /// The rate, for long.
+    Holds,
+    /// More than the rate: the law says when that is refused.
+    Above { offered: f64, foreseen_s: f64 },
 }
 
 /// So much of the law's rate is offered, surely less than it.
 const SURELY: f64 = 0.98;
-/// A rate whose bounds are further apart is not known well enough to be offered (a choice: a trial costs as much as a halving).
-const KNOWN: f64 = 1.15;
-/// A rate that failed is not offered again, nor is one so near to it.
-const NEAR: f64 = 0.02;
+/// Laws agree on a rate where so much of the likelihood is of those that come to it, within this share of it.
+const AGREES: f64 = 0.9;
+const NEAR: f64 = 0.03;
+/// A rate that was tried is not tried again, nor is one so near to it; and of laws that come to no more than this share above what held, no
+/// more is asked.
+const TRIED: f64 = 0.015;
+const SETTLED: f64 = 1.05;
 /// More of it, so that tokens last for as short a time as it takes; the first that is refused soon enough.
 const MORE: [f64; 3] = [1.29, 1.6, 2.0];
 const SOON_S: f64 = 40.0;
@@ -83,18 +91,31 @@ const BOUNDED: f64 = 1.3;
 /// A refusal that comes so much sooner or later than was foreseen (as a share, and in seconds) was not foreseen.
 const FORESEEN: f64 = 0.3;
 const FORESEEN_S: f64 = 2.0;
-/// Rates nearer than this to one that was tried tell little; and no law is followed further than to this share of what was refused.
-const APART: f64 = 1.05;
-const FURTHEST: f64 = 0.1;
+/// No rest before a rate is to hold is shorter, seconds.
+const LEAST_REST_S: f64 = 3.0;
+/// Rests that are tried, seconds; and laws that are asked whether they are long enough.
+const RESTS_S: [f64; 12] = [1.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 75.0, 90.0];
+const MOST_FORESEEN: usize = 12;
+/// Less is not asked for, to tell laws apart: as a share of what the storage does, and ops per second (guess).
+const LEAST_SHARE: f64 = 0.01;
+const LEAST_PER_S: f64 = 0.5;
+/// After a rest that was not forgiven, the next one is so many times as long, up to this; seconds.
+const LONGER: f64 = 1.7;
+const LONGEST_REST_S: f64 = 60.0;
+/// A trial of whether a rate holds is no shorter, seconds, where there is no time for more.
+const LEAST_HOLD_S: f64 = 20.0;
+/// No trial is longer that only tells laws apart, seconds.
+const LONGEST_S: f64 = 60.0;
 /// No law that lowers the rate until it is calm shows for how long that is, before it was.
 const CALM_S: f64 = 20.0;
 /// A trial goes on for so long after a refusal was foreseen, seconds.
 const SHORT_S: f64 = 3.0;
 /// Rests are longer than what is forgotten in, seconds; and no longer than this.
 const MORE_REST: f64 = 1.15;
-const LONGEST_REST_S: f64 = 90.0;
+/// Share of the most that passed in a second that the storage is sure to do again (guess).
+const STORAGE: f64 = 0.8;
 /// Laws that are tried, one after the other.
-const MOST_TRIES: usize = 3;
+const MOST_TRIES: usize = 16;
 /// Less than this share of the rate is almost nothing.
 const LITTLE: f64 = 0.1;
 
@@ -102,78 +123,152 @@ impl LawTrial {
     pub fn phase(&self) -> String {
         let law = self.law.fit.law.words();
         let n = |x: f64| crate::words::about(x, 3);
-        match self.above {
-            None => format!("{law}: do {} op/s hold without refusals?", n(self.law.offered)),
-            Some(a) => format!("{law}: are {} op/s refused when it says so?", n(a.offered)),
+        match self.step {
+            LawStep::Explore { offered, .. } => {
+                format!("telling laws apart ({law} is the likeliest): offering {} op/s", n(offered))
+            }
+            LawStep::Holds => format!("{law}: do {} op/s hold without refusals?", n(self.law.offered)),
+            LawStep::Above { offered, .. } => {
+                format!("{law}: are {} op/s refused when it says so?", n(offered))
+            }
         }
     }
 
     pub fn rest_s(&self) -> f64 {
-        let least_s = if self.law.fit.law.punishes() { CALM_S } else { 1.0 };
-        match self.above {
-            None => (MORE_REST * self.law.fit.forgets_s + 1.0).max(least_s),
-            Some(_) => 0.0,
+        match self.step {
+            LawStep::Explore { .. } | LawStep::Holds => self.law.rest_s,
+            LawStep::Above { .. } => 0.0,
         }
     }
 }
 
 impl Probe {
-    /// The trial, where the record carries a law and its rate was not tried yet. `refused`: the least rate that was, so far.
+    /// What the laws that are left ask for: where they agree on a rate, whether it holds; else what tells them apart. `refused`: the least
+    /// rate that was, so far.
     pub(super) fn try_law(&mut self, then: Interrupted, refused: Option<f64>) -> Option<ProbeAction> {
-        self.questions.laws = None;
-        let found = laws::contest(&self.record)?;
-        // Of laws that all may be it, the one with the highest rate: a trial above it tells most.
-        let close = found.standing().iter().filter(|f| f.is_close && f.rate_bounds.0 > 0.0);
-        self.questions.laws = close.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s)).copied();
-        let fit = *found.rate_within(KNOWN)?;
-        let tried = |rate: &f64| (rate / fit.rate_per_s - 1.0).abs() < NEAR;
-        let tries = &self.questions.laws_tried;
-        if !fit.is_close || tries.len() >= MOST_TRIES || tries.iter().any(tried) {
+        // A quota of a window that was seen by its silences is told by them.
+        let is_window = self.tracks[Resource::Ops as usize].drains.iter().any(|d| d.window.is_some());
+        if is_window || self.questions.law_trials >= MOST_TRIES {
             return None;
         }
-        let law = ByLaw {
-            fit,
+        self.questions.contest = laws::contest(&self.record);
+        let found = self.questions.contest.clone()?;
+        // A rate that would not be asked for is none to ask for.
+        let least_per_s = (LEAST_SHARE * self.record.most_per_s()).max(LEAST_PER_S);
+        let likely: Vec<LawHypothesis> = found
+            .hypotheses
+            .iter()
+            .filter(|h| h.fit.rate_per_s >= least_per_s && !h.is_bound)
+            .copied()
+            .collect();
+        let best = likely.iter().find(|h| h.fit.is_likely).or(likely.first())?.fit;
+        // Before one held, no more is asked of each law than the rate that explains best.
+        let held = self.questions.law_held;
+        let asked: Vec<LawHypothesis> = found
+            .hypotheses
+            .iter()
+            .filter(|h| h.fit.rate_per_s >= least_per_s && (!h.is_bound || held.is_some()))
+            .copied()
+            .collect();
+        let all: f64 = asked.iter().map(|h| h.weight).sum();
+        let share = |of: &dyn Fn(f64) -> bool| -> f64 {
+            asked.iter().filter(|h| of(h.fit.rate_per_s)).map(|h| h.weight).sum::<f64>() / all
+        };
+        if held.is_some_and(|held| share(&|rate| SURELY * rate > SETTLED * held.offered) < 1.0 - AGREES) {
+            return None;
+        }
+        let tried = |rate: f64| self.questions.laws_tried.iter().any(|r| (r / rate - 1.0).abs() < TRIED);
+        let mut trial = LawTrial {
+            law: self.by_law_of(&found, best, refused),
+            then,
+            bounded: false,
+            step: LawStep::Holds,
+        };
+        let above_s = if refused.is_some() { 1.0 } else { FORESEEN_S + SHORT_S + 1.0 };
+        let rested_s = self.now_s - self.record.end_s();
+        let rest_s = self.rest_before(&likely, trial.law.offered).map(|s| s.max(self.questions.least_rest_s));
+        let to_rest_s = rest_s.map(|s| (s - rested_s).max(0.0));
+        let holds_s = to_rest_s.map(|s| s + trial.law.seconds + above_s);
+        // Before a law explains more than that each load had a rate of its own, none is asked to hold.
+        let agree = share(&|rate| (rate / best.rate_per_s - 1.0).abs() < NEAR) >= AGREES
+            && best.is_likely
+            && found.ahead_of_none >= laws::WON;
+        if !agree || tried(best.rate_per_s) {
+            let bounds = DesignBounds {
+                most_per_s: self.most_offered(),
+                least_per_s,
+                least_rest_s: self.questions.least_rest_s,
+                most_s: self.left_s() - holds_s.unwrap_or(0.0).min(CALM_S + LEAST_HOLD_S),
+                rested_s,
+                longest_s: LONGEST_S,
+            };
+            if let Some(d) = design::design(&self.record, &found.hypotheses, bounds) {
+                self.questions.law_trials += 1;
+                trial.law.rest_s = d.rest_s;
+                trial.step = LawStep::Explore { offered: d.offered, length_s: d.length_s };
+                let rest_s = (d.rest_s - rested_s).max(0.0);
+                return Some(self.offer_law(trial, d.offered, d.length_s, rest_s));
+            }
+        }
+        let known = best.is_likely && found.ahead_of_none >= laws::WON;
+        if !known || tried(best.rate_per_s) || trial.law.offered > self.most_offered() {
+            return None;
+        }
+        trial.law.seconds = (self.left_s() - to_rest_s? - above_s).min(trial.law.seconds);
+        if trial.law.seconds < LEAST_HOLD_S {
+            return None;
+        }
+        trial.law.rest_s = rest_s?;
+        trial.bounded = trial.law.refused > best.rate_per_s && trial.law.refused <= BOUNDED * best.rate_per_s;
+        self.questions.law_trials += 1;
+        self.questions.laws_tried.push(best.rate_per_s);
+        let rest_s = (trial.law.rest_s - rested_s).max(0.0);
+        Some(self.offer_law(trial, trial.law.offered, trial.law.seconds, rest_s))
+    }
+
+    fn by_law_of(&self, found: &LawContest, fit: LawFit, refused: Option<f64>) -> ByLaw {
+        let whole = found.fits.iter().find(|f| f.law == fit.law);
+        let sure = found.winner().is_some_and(|w| w.law == fit.law);
+        let next = found.fits.iter().find(|f| f.law != fit.law);
+        ByLaw {
+            // With its bounds, where it is the best of its law.
+            fit: whole.filter(|f| f.rate_per_s == fit.rate_per_s).copied().unwrap_or(fit),
             // Not sure of it: only one that has not lost is named.
-            next: found
-                .fits
-                .get(1)
-                .filter(|f| found.winner().is_some() || f.ahead > -laws::WON)
-                .map(|f| (f.law, -f.ahead)),
-            sure: found.winner().is_some(),
+            next: next.filter(|f| sure || f.ahead > -laws::WON).map(|f| (f.law, f.ahead.abs())),
+            sure,
             n_eff: found.n_eff,
             offered: SURELY * fit.rate_per_s,
             seconds: hold::HOLDS_S,
             refused: refused.unwrap_or(f64::INFINITY),
             rest_s: 0.0,
-        };
-        let bounded = law.refused > fit.rate_per_s && law.refused <= BOUNDED * fit.rate_per_s;
-        let mut trial = LawTrial { law, then, bounded, above: None };
-        trial.law.rest_s = trial.rest_s();
-        let idle_s = self.now_s - self.tracks[Resource::Ops as usize].last_end_s;
-        let rest_s = (trial.rest_s() - idle_s).max(0.0);
-        let above_s = if bounded { 0.0 } else { FORESEEN_S + SHORT_S };
-        if trial.rest_s() > LONGEST_REST_S || rest_s + law.seconds + above_s + 1.0 > self.left_s() {
-            return None;
         }
-        self.questions.laws_tried.push(fit.rate_per_s);
-        Some(self.offer_law(trial, law.offered, law.seconds, rest_s))
     }
 
-    /// What to offer next in a search for the highest rate without refusals, as the best law has it so far: not much more than its rate,
-    /// after a rest in which it forgets, for as long as it takes until more is refused. That tells most of the rate. Rest, rate, length.
-    pub(super) fn by_laws(&self, b: &Bisection, longest_s: f64) -> Option<(f64, f64, f64)> {
-        let fit = self.questions.laws?;
-        let rest_s = (b.rests() * (MORE_REST * fit.forgets_s + 1.0)).clamp(CALM_S, longest_s);
-        let (low, high) = (b.passed(), b.refused().unwrap_or(f64::INFINITY));
-        MORE.into_iter().find_map(|more| {
-            let offered = more * fit.rate_per_s;
-            let foreseen_s = fit.first_refusal_s(&self.record, rest_s, offered, longest_s)?;
-            let least = if high.is_finite() { low.max(FURTHEST * high) } else { low };
-            let passed = |p: &f64| (p / offered).max(offered / p) < APART;
-            let apart = offered > APART * least && APART * offered < high;
-            let apart = apart && !self.questions.short_passes.iter().any(passed);
-            apart.then(|| (rest_s, offered, ((1.0 + FORESEEN) * foreseen_s + SHORT_S).min(longest_s)))
-        })
+    /// The shortest rest after which no law that comes to as much foresees a refusal of what is offered, and a little more of it; seconds.
+    fn rest_before(&self, likely: &[LawHypothesis], offered: f64) -> Option<f64> {
+        let laws: Vec<LawFit> = likely
+            .iter()
+            .map(|h| h.fit)
+            .filter(|f| SURELY * f.rate_per_s >= (1.0 - TRIED) * offered)
+            .take(MOST_FORESEEN)
+            .collect();
+        // How long it has to be calm, or without an attempt, shows no record before it was.
+        let calms = |f: &LawFit| matches!(f.law, RivalLaw::UntilCalm | RivalLaw::Slower);
+        let least_s = if laws.iter().any(calms) { CALM_S } else { LEAST_REST_S };
+        let states: Vec<LawState> = laws.iter().map(|f| f.state(&self.record)).collect();
+        let refused = |rest_s: f64, s: &LawState| {
+            s.first_refusal_s(rest_s, (1.0 - TRIED) * offered, hold::HOLDS_S).is_some()
+        };
+        let enough = |rest_s: &f64| !states.iter().any(|s| refused(*rest_s, s));
+        RESTS_S.into_iter().find(enough).map(|s| (MORE_REST * s + 1.0).max(least_s))
+    }
+
+    /// More is not to be had of the storage, whatever the limiter does.
+    pub(super) fn most_offered(&self) -> f64 {
+        match self.record.most_per_s() {
+            most if most > 0.0 => STORAGE * most,
+            _ => f64::INFINITY,
+        }
     }
 
     fn offer_law(&mut self, trial: LawTrial, offered: f64, length_s: f64, rest_s: f64) -> ProbeAction {
@@ -185,51 +280,62 @@ impl Probe {
             length_s,
             rest_s,
             // What was foreseen was so of a load that follows the last one.
-            again: if trial.above.is_some() { 0 } else { AGAIN },
+            again: if matches!(trial.step, LawStep::Above { .. }) { 0 } else { AGAIN },
             seen: Plateau::default(),
         })
     }
 
     /// After its rate held: the least that the law says is refused soon.
-    fn above(&self, law: &ByLaw) -> Option<Above> {
+    fn above(&self, law: &ByLaw) -> Option<LawStep> {
         let left_s = SOON_S.min(self.left_s() - FORESEEN_S - SHORT_S);
+        let state = law.fit.state(&self.record);
         MORE.into_iter().find_map(|more| {
             let offered = more * law.fit.rate_per_s;
-            let foreseen_s =
-                law.fit.first_refusal_s(&self.record, 0.0, offered, left_s.max(0.0) / (1.0 + FORESEEN))?;
-            Some(Above { offered, foreseen_s })
+            let foreseen_s = state.first_refusal_s(0.0, offered, left_s.max(0.0) / (1.0 + FORESEEN))?;
+            Some(LawStep::Above { offered, foreseen_s })
         })
     }
 
     pub(super) fn law_next(&mut self, l: LawTrial, t: Trial) -> ProbeAction {
         let dt = self.options.dt_s;
         let held = Some((l.law.offered, l.law.seconds));
-        if let Some(a) = l.above {
-            let at_s = t.first_refusal(dt).map(|(s, _)| s);
-            let foreseen =
-                at_s.is_some_and(|s| (s - a.foreseen_s).abs() <= (FORESEEN * a.foreseen_s).max(FORESEEN_S));
-            return if foreseen {
-                self.law_holds(ByLaw { refused: a.offered, ..l.law })
-            } else {
-                self.law_failed(l, held, at_s.map(|_| a.offered), t)
-            };
-        }
         let (ok, tail) = t.tail(dt);
         let refused = t.refused_from(0.0, dt).max(tail) >= cause::REFUSED;
-        if refused || ok < hold::SHORT_OF * l.law.offered {
-            return self.law_failed(l, None, refused.then_some(l.law.offered), t);
+        if t.begins_shut(dt) && l.rest_s() > 0.0 {
+            self.questions.least_rest_s = (LONGER * l.rest_s()).min(LONGEST_REST_S);
         }
-        match self.above(&l.law) {
-            _ if l.bounded => self.law_holds(l.law),
-            Some(a) => {
-                let length_s = (1.0 + FORESEEN) * a.foreseen_s + FORESEEN_S + SHORT_S;
-                self.offer_law(LawTrial { above: Some(a), ..l }, a.offered, length_s, 0.0)
+        match l.step {
+            LawStep::Above { offered, .. } => {
+                let at_s = t.first_refusal(dt).map(|(s, _)| s);
+                // Where it was not foreseen so, the laws are held against what was seen once more, and come to another rate.
+                let refused = if at_s.is_some() { offered } else { l.law.refused };
+                if refused.is_finite() {
+                    self.law_held(l, ByLaw { refused, ..l.law }, t)
+                } else {
+                    self.law_failed(l, held, None, t)
+                }
             }
-            None => self.law_failed(l, held, None, t),
+            LawStep::Explore { offered, length_s } => {
+                let passed = (!refused && ok >= hold::SHORT_OF * offered).then_some((offered, length_s));
+                self.law_failed(l, passed, refused.then_some(offered), t)
+            }
+            LawStep::Holds if refused || ok < hold::SHORT_OF * l.law.offered => {
+                self.law_failed(l, None, refused.then_some(l.law.offered), t)
+            }
+            LawStep::Holds if l.bounded => self.law_held(l, l.law, t),
+            LawStep::Holds => match self.above(&l.law) {
+                Some(step @ LawStep::Above { offered, foreseen_s }) => {
+                    let length_s = (1.0 + FORESEEN) * foreseen_s + FORESEEN_S + SHORT_S;
+                    self.offer_law(LawTrial { step, ..l }, offered, length_s, 0.0)
+                }
+                // What was refused before is the bound.
+                _ if l.law.refused.is_finite() => self.law_held(l, l.law, t),
+                _ => self.law_failed(l, held, None, t),
+            },
         }
     }
 
-    /// `held`: its rate did, for so long, and more was not refused as foreseen.
+    /// What goes on after a trial that was no answer. `held`: what passed, for so long.
     fn law_failed(
         &mut self,
         l: LawTrial,
@@ -237,15 +343,33 @@ impl Probe {
         refused_at: Option<f64>,
         t: Trial,
     ) -> ProbeAction {
-        // The rate of another law may be asked for, now that this is known, too.
+        let least = &mut self.questions.least_refused;
+        *least = refused_at.into_iter().chain(*least).reduce(f64::min);
         let before = match l.then {
             Interrupted::Hold(h) => h.refused(),
             Interrupted::Bisect(b) => b.refused(),
             Interrupted::Less { offered } => Some(offered),
         };
-        let refused = refused_at.into_iter().chain(before).reduce(f64::min);
+        let refused = least.iter().copied().chain(before).reduce(f64::min);
         if let Some(action) = self.try_law(l.then, refused) {
             return action;
+        }
+        if let Some(law) = self.questions.law_held.and_then(|law| self.law_after_all(law)) {
+            return self.law_holds(law);
+        }
+        // A rate that held is one, whatever the law.
+        let pushed = self.outcome().ops.passed_per_s();
+        if let Some(law) = self.questions.law_held.filter(|law| {
+            law.refused.is_finite() && hold::outlasts(law.offered, law.seconds, pushed, law.rest_s)
+        }) {
+            let rate = Estimate {
+                value: law.offered,
+                low: HELD_AT_LEAST * law.offered,
+                high: law.refused,
+                n_eff: 1.0,
+            };
+            let calm_s = Some(law.rest_s);
+            return self.held(Some(HeldBack::More { rate, pushed, seconds: law.seconds, calm_s }));
         }
         match l.then {
             Interrupted::Hold(h) => self.hold_on(h, held, refused_at),
@@ -262,6 +386,12 @@ impl Probe {
         }
     }
 
+    /// Its rate held. Where another law may be it that comes to more, that is tried, too.
+    fn law_held(&mut self, l: LawTrial, law: ByLaw, t: Trial) -> ProbeAction {
+        self.questions.law_held = Some(law);
+        self.law_failed(l, Some((law.offered, law.seconds)), Some(law.refused).filter(|r| r.is_finite()), t)
+    }
+
     fn law_holds(&mut self, law: ByLaw) -> ProbeAction {
         let little = self.outcome().ops.passed_per_s() < LITTLE * law.fit.rate_per_s;
         let counts = matches!(law.fit.law, RivalLaw::CountsRefused | RivalLaw::TakesFirst);
@@ -276,5 +406,17 @@ impl Probe {
         }
         (self.questions.hold, self.questions.penalty_asked) = (HoldState::Asked, true);
         self.choose()
+    }
+
+    /// The law that explains best all that was seen by now, with a rate of which what held is surely less.
+    fn law_after_all(&self, law: ByLaw) -> Option<ByLaw> {
+        let found = self.questions.contest.as_ref()?;
+        let fits = |f: &LawFit| {
+            let share = law.offered / f.rate_per_s;
+            f.is_close && (SURELY / SETTLED..=1.0).contains(&share) && f.rate_per_s < law.refused
+        };
+        let fit = found.hypotheses.iter().filter(|h| !h.is_bound).map(|h| h.fit).find(fits)?;
+        let of = self.by_law_of(found, fit, Some(law.refused).filter(|r| r.is_finite()));
+        Some(ByLaw { offered: law.offered, seconds: law.seconds, rest_s: law.rest_s, ..of })
     }
 }

@@ -47,6 +47,8 @@ pub struct Steadiness {
     pub refused: f64,
     /// Mean latency of what ended, seconds.
     pub latency_s: f64,
+    /// It is longer than a slice, and the work is averaged over it: a series of few independent pieces.
+    pub is_averaged: bool,
 }
 
 /// A plateau shorter than this says nothing about how exactly a rate is held.
@@ -59,12 +61,15 @@ const HELD_S: f64 = 0.04;
 const HELD_OPS: f64 = 2.5;
 /// By chance alone it is 8 and more for the shortest plateau; what is held stays near 1.
 const HELD_GROWTH: f64 = 3.0;
+/// What was averaged over a latency tells less: by chance it was 2.9 in two of 160 storages (limiters: 1 and less).
+const HELD_AVERAGED: f64 = 2.0;
 /// Times that the latency has to fit into a sixth of the plateau for averages over it to wander by chance: 4 and more then.
 const LAGS: usize = 4;
 /// Less is rounding.
 const RESOLUTION_S: f64 = 1e-6;
 const LOOSE_S: f64 = 0.5;
 const LOOSE_GROWTH: f64 = 1.5;
+const LOOSE_AVERAGED: f64 = 1.0;
 /// With refusals the limiter is plain: the rate only has to be held, not exactly.
 const REFUSED_WANDER_S: f64 = 0.5;
 
@@ -103,6 +108,7 @@ impl Steadiness {
             },
             refused,
             latency_s,
+            is_averaged: lag.is_some(),
         }
     }
 
@@ -123,9 +129,11 @@ impl Steadiness {
         if self.seconds < LEAST_S || !self.wander_s.is_finite() {
             return false;
         }
-        let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= HELD_GROWTH;
+        let most = if self.is_averaged { HELD_AVERAGED } else { HELD_GROWTH };
+        let exactly = (self.wander_s <= HELD_S || self.wander_ops <= HELD_OPS) && self.growth <= most;
         // Buffers on the way fill and empty: further away, but no further in the long run.
-        let loosely = self.wander_s <= LOOSE_S && self.growth <= LOOSE_GROWTH;
+        let loosely = self.wander_s <= LOOSE_S
+            && self.growth <= if self.is_averaged { LOOSE_AVERAGED } else { LOOSE_GROWTH };
         exactly || loosely
     }
 

@@ -114,6 +114,23 @@ impl Plateau {
         ok < SHUT_OPS && refused > 100.0 * SHUT_OPS
     }
 
+    /// So long it was refused without a break: its rate under refusals is known, and what it comes to without them is another question.
+    pub fn is_refused_for(&self, seconds: f64, dt: f64) -> bool {
+        let n = (seconds / dt).round() as usize;
+        let bin = (REFUSED_BIN_S / dt).round() as usize;
+        let Some(from) = self.ok.len().checked_sub(n) else { return false };
+        let refused = self.refused.get(from..).unwrap_or_default();
+        let share = |(ok, no): (&[f64], &[f64])| {
+            let (ok, no): (f64, f64) = (ok.iter().sum(), no.iter().sum());
+            no >= cause::REFUSED * (ok + no) && no > 0.0
+        };
+        // Tokens that come by the second, or less often, take longer to show their rate.
+        let passed = math::bin_means(&self.ok[from..], bin);
+        let most = passed.iter().copied().fold(0.0, f64::max);
+        let even = passed.iter().all(|p| *p >= (1.0 - UNEVEN) * most);
+        !refused.is_empty() && even && self.ok[from..].chunks(bin).zip(refused.chunks(bin)).all(share)
+    }
+
     /// Seconds of a drain without a cliff after which its plateau tells who holds it. None where any length does: refusals say it
     /// themselves, and so do ops that take no longer than a slice.
     pub fn tells_at_s(&self, dt: f64) -> Option<f64> {
@@ -137,6 +154,10 @@ impl Plateau {
     }
 }
 
+/// Refusals are looked for in each of these, seconds: a quota of a second refuses in each second.
+const REFUSED_BIN_S: f64 = 2.0;
+/// What passes in one of them is less than in another by no more than this part.
+const UNEVEN: f64 = 0.25;
 /// The start of a drain without a cliff is the way's (connections, buffers): this part of it is not looked at.
 const START: usize = 3;
 

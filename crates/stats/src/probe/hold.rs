@@ -149,7 +149,7 @@ const KEPT_S: f64 = 82.0;
 const DRAINED_S: f64 = 1.0;
 pub(super) const SHUT: f64 = 0.02;
 /// The start of a trial may still be refused for what went before.
-const START_S: f64 = 3.0;
+pub(super) const START_S: f64 = 3.0;
 /// So many ops, at least, are offered in a trial: fewer tell nothing of one in a hundred.
 const LEAST_OPS: f64 = 100.0;
 const TRIALS: u32 = 12;
@@ -201,18 +201,22 @@ impl HoldSearch {
 
     /// What is known where the search ends.
     fn answer(&self) -> Option<HeldBack> {
-        let (low, low_s) = self.low?;
+        // More than what passes beside refusals did pass, however briefly: that much is known.
+        let passed = matches!(self.step, HoldStep::Up | HoldStep::Between | HoldStep::Long);
+        let (low, low_s) = self.low.or_else(|| passed.then_some((self.pushed, 0.0)))?;
         if low < self.pushed {
             let high = self.high?;
             return Some(HeldBack::Same { passes: low, refused: high, rested: false });
         }
         // What passed for a short while may have been a bucket's tokens.
-        let low = if low_s >= HOLDS_S { low } else { self.pushed };
+        let holds = low_s >= HOLDS_S && outlasts(low, low_s, self.pushed, self.calmed_s);
+        let low = if holds { low } else { self.pushed };
         let high = self.high.unwrap_or(f64::INFINITY);
         // To be quoted is what held; how near to it the limit lies, the tokens of a bucket hide.
         let rate = Estimate { value: low, low: HELD_AT_LEAST * low, high, n_eff: 1.0 };
         let calm_s = Some(self.calmed_s).filter(|s| *s > 0.0);
-        Some(HeldBack::More { rate, pushed: self.pushed, seconds: low_s, calm_s })
+        let seconds = if holds { low_s } else { 0.0 };
+        Some(HeldBack::More { rate, pushed: self.pushed, seconds, calm_s })
     }
 }
 
@@ -379,6 +383,9 @@ impl Probe {
                 // What was refused before the rest was refused for what went before.
                 h.high = None;
                 (h.step, h.offered) = (HoldStep::Up, STEP_UP * h.offered.max(h.pushed));
+                if let Some(action) = self.try_law(Interrupted::Hold(h), None) {
+                    return action;
+                }
             }
             (HoldStep::Up | HoldStep::Between, _) => {
                 let low = h.low.map_or(h.pushed, |l| l.0);
@@ -427,6 +434,11 @@ impl Probe {
         };
         self.choose()
     }
+}
+
+/// What passed after a rest is more than a bucket of the pushed rate would have had from that rest and since.
+pub(super) fn outlasts(per_s: f64, seconds: f64, pushed: f64, rest_s: f64) -> bool {
+    (per_s - pushed) * seconds > pushed * rest_s
 }
 
 /// Longest time in which next to nothing passed, seconds.

@@ -13,6 +13,7 @@ mod bisect;
 mod by_law;
 mod capacity;
 mod cause;
+mod design;
 mod drain;
 mod hold;
 mod ladder;
@@ -22,6 +23,7 @@ mod one_cap;
 mod open;
 mod options;
 mod outcome;
+mod pilot;
 mod questions;
 pub mod scope;
 pub mod shared;
@@ -39,12 +41,12 @@ pub use questions::{Answers, BurstLaw, Cost, Penalty};
 pub use summary::refusals_cost_tokens;
 pub use track::FirstLook;
 
-use crate::laws::LoadRecord;
-use crate::math;
+use crate::laws::{self, LoadRecord, RecordedLoad};
 use crate::simulate::RatesSeen;
 use drain::Plateau;
 use ladder::Ladder;
 use micro::MicroRun;
+use pilot::PilotRun;
 use questions::{Questions, Trial};
 use track::Track;
 
@@ -118,20 +120,16 @@ const CHUNK_S: f64 = 5.0;
 const LEAST_CHUNK_S: f64 = 1.0;
 /// A drain of less shows neither a plateau nor its end: what is left of a budget is too little for it.
 const LEAST_DRAIN_S: f64 = 10.0;
-const ALIGN: u64 = 4096;
-const PILOT_S: f64 = 4.0;
-/// The pilot goes on until so many large ops have ended, or for this long: a slow limiter lets few of them through.
-const PILOT_OPS: f64 = 16.0;
-const LONGEST_PILOT_S: f64 = 20.0;
-const PILOT_CONCURRENCY: u32 = 8;
 const LONGEST_REDRAIN_S: f64 = 180.0;
+/// Seconds of refusals without a break that a first drain shows (guess: the plateau of a steady window's half).
+const REFUSED_S: f64 = 30.0;
 /// Least length of a first drain, if the budget has it.
 const LEAST_FIRST_S: f64 = 20.0;
 
 #[derive(Debug, Clone)]
 enum State {
     Start,
-    Pilot(Plateau),
+    Pilot(PilotRun),
     Choose,
     Wait(Resource),
     Rung(Ladder),
@@ -183,8 +181,8 @@ pub struct Probe {
     questions: Questions,
     /// All that was asked and passed, for the laws.
     record: LoadRecord,
-    /// Size of the load that is on, and whether it goes on with the last one.
-    loading: Option<(u64, bool)>,
+    /// The load that is on.
+    loading: Option<RecordedLoad>,
 }
 
 impl Probe {
@@ -211,7 +209,7 @@ impl Probe {
     /// One phrase for a progress line.
     pub fn phase(&self) -> String {
         match &self.state {
-            State::Start | State::Pilot(_) => "pilot: finding the size with the highest throughput".into(),
+            State::Start | State::Pilot(..) => "pilot: finding the size with the highest throughput".into(),
             State::Rung(l) | State::RungEnd(l) => {
                 format!("finding how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
             }
@@ -229,6 +227,11 @@ impl Probe {
                 format!("measuring a short burst of {}", m.of.name())
             }
         }
+    }
+
+    /// What was asked so far, and what passed.
+    pub fn record(&self) -> &LoadRecord {
+        &self.record
     }
 
     /// Seconds since the first call.
@@ -265,13 +268,20 @@ impl Probe {
         if let Some(s) = &last.seen {
             self.used[0] += s.ops_per_s.iter().sum::<f64>() * s.dt_s;
             self.used[1] += s.bytes_per_s.iter().sum::<f64>() * s.dt_s;
-            if let Some((size_bytes, continues)) = self.loading {
-                self.record.add(s, last.now_s, continues, size_bytes == self.options.small_bytes);
+            if let Some(load) = self.loading {
+                self.record.add(s, last.now_s, load);
             }
         }
         let action = self.after(last);
         self.loading = match action {
-            ProbeAction::Load { size_bytes, continues, .. } => Some((size_bytes, continues)),
+            ProbeAction::Load { size_bytes, concurrency, continues, offered_per_s, .. } => {
+                Some(RecordedLoad {
+                    continues,
+                    scored: size_bytes == self.options.small_bytes,
+                    offered_per_s,
+                    in_flight: concurrency,
+                })
+            }
             ProbeAction::Stop | ProbeAction::Idle { .. } | ProbeAction::Done => None,
         };
         action
@@ -333,50 +343,10 @@ impl Probe {
 
     fn finish(&mut self) -> ProbeAction {
         self.state = State::Done;
+        if self.questions.answers.by_law.is_none() {
+            self.questions.contest = laws::contest(&self.record);
+        }
         ProbeAction::Done
-    }
-
-    fn start_pilot(&mut self) -> ProbeAction {
-        if !self.options.moves_bytes || self.options.keep_large {
-            return self.choose();
-        }
-        self.pilot(Plateau::default())
-    }
-
-    fn pilot(&mut self, seen: Plateau) -> ProbeAction {
-        let continues = !seen.x.is_empty();
-        self.state = State::Pilot(seen);
-        ProbeAction::Load {
-            size_bytes: self.options.large_bytes,
-            concurrency: PILOT_CONCURRENCY.min(self.options.concurrency),
-            duration_s: PILOT_S,
-            dt_s: self.options.dt_s,
-            continues,
-            offered_per_s: None,
-        }
-    }
-
-    fn pilot_seen(&mut self, mut pilot: Plateau, seen: Option<&RatesSeen>) -> ProbeAction {
-        if let Some(s) = seen.filter(|s| !s.ops_per_s.is_empty()) {
-            pilot.add(s, Resource::Bytes);
-            let dt = self.options.dt_s;
-            let ended = pilot.ok.iter().sum::<f64>() * dt;
-            let longest = LONGEST_PILOT_S.min(0.1 * self.options.budget_s);
-            if ended < PILOT_OPS && (pilot.x.len() as f64 + 0.5) * dt + PILOT_S <= longest {
-                return self.pilot(pilot);
-            }
-        }
-        self.choose_size(&pilot.x);
-        ProbeAction::Stop
-    }
-
-    /// As large as possible, but at least 20 ops a second, so that a slice holds several.
-    fn choose_size(&mut self, x: &[f64]) {
-        let rate = math::mean(&x[4.min(x.len())..]);
-        let low = (64.0 * 1024.0f64).min(self.options.large_bytes as f64);
-        let wanted = (rate / 20.0).clamp(low, self.options.large_bytes as f64) as u64;
-        // Direct I/O wants whole blocks.
-        self.large_bytes = if wanted > ALIGN { wanted / ALIGN * ALIGN } else { wanted };
     }
 
     fn track(&mut self, r: Resource) -> &mut Track {
@@ -486,8 +456,11 @@ impl Probe {
         d.t += d.chunk_s;
         let t = &self.tracks[d.of as usize];
         let before = drain::Before { first: d.first, rate: t.rate, refuted: t.refuted };
-        let enough =
-            drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before) || d.seen.is_shut(self.options.dt_s);
+        let refused =
+            d.first && self.options.questions && d.seen.is_refused_for(REFUSED_S, self.options.dt_s);
+        let enough = drain::is_enough(&d.seen.x, self.options.dt_s, d.t, before)
+            || d.seen.is_shut(self.options.dt_s)
+            || refused;
         if d.t >= d.limit_s - LEAST_CHUNK_S {
             d.limit_s = d.limit_s.max(self.worth_s(&d));
         }

@@ -8,7 +8,7 @@ use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
 use super::{AtOnce, Cause, DrainEvidence, DrainKind, HeldBack, ProbeOptions, Resource, Track};
-use crate::laws::RivalLaw;
+use crate::laws::{LawContest, RivalLaw};
 use crate::math;
 use crate::student;
 
@@ -17,6 +17,11 @@ const LEAST_HALF_WIDTH: f64 = 0.001;
 
 /// Rates of one cap, seen under two loads, differ by less than this.
 const NEAR: f64 = 0.08;
+
+/// Rates in bytes of ops so many times apart in size that differ by no more than this share are one cap (a choice: what an op costs beside
+/// its bytes would have to be less than a thousandth of what the larger one takes).
+const SAME_BYTES: f64 = 0.015;
+const SIZES_APART: u64 = 8;
 
 /// A rate that is known no better than this (half width over value) is none: what is shown then are bounds (guess; as wide as
 /// SNIA lets the rounds of a steady window differ).
@@ -193,6 +198,8 @@ pub struct ProbeOutcome {
     pub moves_bytes: bool,
     /// What kind of limiter it is.
     pub answers: Answers,
+    /// How the laws of limiters that refuse stood, when they were held against each other last.
+    pub contest: Option<LawContest>,
     /// On the clock of the observations.
     pub elapsed_s: f64,
 }
@@ -214,6 +221,7 @@ impl ProbeOutcome {
             overhead_bytes: o.overhead_bytes,
             moves_bytes: o.moves_bytes,
             answers,
+            contest: questions.contest.clone(),
             elapsed_s,
         };
         // Saturated, such a limiter grants next to nothing: its rate is the highest one without refusals.
@@ -309,14 +317,29 @@ impl ProbeOutcome {
         // It refuses, and not by the law that its plateau seemed to have.
         let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Bucket)
             || matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
-        if other_law && r == Resource::Ops {
+        let unclear =
+            self.answers.is_unclear && self.answers.by_law.is_none() && found.cause() == Cause::Refusals;
+        if r == Resource::Ops && (other_law || unclear) {
             return Cause::Refusing;
         }
         match self.seen_twice() {
-            Some(cap) if cap == r => self.ops.cause().min(self.bytes.cause()),
+            Some(cap) if cap == r => self.ops.cause().min(self.bytes.cause()).min(self.cause_of_same_bytes()),
             Some(_) => Cause::None,
             None => found.cause(),
         }
+    }
+
+    /// The same bytes per second of small and of large ops: what each op costs has no part in it, as it has in any storage.
+    fn cause_of_same_bytes(&self) -> Cause {
+        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
+            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
+        else {
+            return Cause::None;
+        };
+        let same = (ops.value * self.small_bytes as f64 / bytes.value - 1.0).abs() <= SAME_BYTES;
+        let known = ops.relative_half_width().max(bytes.relative_half_width()) <= 2.0 * SAME_BYTES;
+        let apart = self.large_bytes >= SIZES_APART * self.small_bytes;
+        if same && known && apart { Cause::Held } else { Cause::None }
     }
 
     /// Small and large ops came to the same number of ops, or of bytes, per second: one cap was seen twice.
@@ -350,7 +373,9 @@ impl ProbeOutcome {
             Cause::Refusing => {
                 let costs = matches!(self.answers.penalty, Some(Penalty::CostsTokens(_)));
                 let more = matches!(self.answers.held_back, Some(HeldBack::More { .. }));
-                (costs || more || self.answers.by_law.is_some()) && r == Resource::Ops
+                let told = costs || more || self.answers.by_law.is_some();
+                // Bounds that are far apart are no rate.
+                told && r == Resource::Ops && self.ops.known().is_some()
             }
             Cause::None => false,
         }

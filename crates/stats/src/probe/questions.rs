@@ -4,14 +4,14 @@
 use plimsoll_model::Estimate;
 
 use super::bisect::Bisection;
-use super::by_law::{ByLaw, LawTrial};
+use super::by_law::{ByLaw, Interrupted, LawTrial};
 use super::cause;
 use super::drain::Plateau;
 use super::hold::{self, HeldBack, HoldSearch};
 use super::{
     AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare, State,
 };
-use crate::laws::LawFit;
+use crate::laws::LawContest;
 use crate::math;
 use crate::simulate::RatesSeen;
 
@@ -61,6 +61,8 @@ pub struct Answers {
     pub cost: Option<Cost>,
     /// What is refused is how many requests there are at once.
     pub at_once: Option<AtOnce>,
+    /// Refusals came with a rate that is held no better than storage holds its own, and their number does not follow how many are in flight.
+    pub is_unclear: bool,
     /// The same share is refused of however few.
     pub same_share: Option<SameShare>,
     /// The law that explains what was refused, and whose rate held.
@@ -82,12 +84,18 @@ pub(super) struct Questions {
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
-    /// Of the laws that explain what was refused so far, the one with the highest rate.
-    pub laws: Option<LawFit>,
-    /// Rates that passed for a short while only.
-    pub short_passes: Vec<f64>,
-    /// Rates of laws that were offered.
+    /// Rates of laws that were to hold.
     pub laws_tried: Vec<f64>,
+    /// Seconds of rest that the next of them takes at the least: shorter ones were not forgiven.
+    pub least_rest_s: f64,
+    /// Trials that laws asked for.
+    pub law_trials: usize,
+    /// The least rate that was refused in them.
+    pub least_refused: Option<f64>,
+    /// The law with the highest rate that held.
+    pub law_held: Option<ByLaw>,
+    /// How the laws stand, as of the last look at the record.
+    pub contest: Option<LawContest>,
 }
 
 impl Questions {
@@ -139,6 +147,9 @@ pub(super) const AGAIN: u32 = 2;
 const STILL_S: f64 = 0.5;
 const STILL_OPS: f64 = 5.0;
 
+/// Seconds between two looks at a trial that may end early, and for which it goes on after a refusal.
+const CHUNK_S: f64 = 4.0;
+const AFTER_S: f64 = 3.0;
 /// Seconds at the end of a trial that count.
 pub(super) const TAIL_S: f64 = 3.0;
 pub(super) const TRIAL_S: f64 = 6.0;
@@ -164,6 +175,34 @@ impl Trial {
                 )
             }
         }
+    }
+
+    /// Once it was refused, more of it tells little.
+    fn ends_early(&self) -> bool {
+        match self.question {
+            Question::Law(_) | Question::Bisect(_) => true,
+            Question::Hold(h) => h.rest_s() > 0.0,
+            Question::TwiceTheRate(_) | Question::HalfExcess { .. } | Question::InBetween => false,
+        }
+    }
+
+    /// Of its length, seconds.
+    fn left_s(&self, dt: f64) -> f64 {
+        self.length_s - self.seen.ok.len() as f64 * dt
+    }
+
+    /// It was refused for long enough.
+    fn is_answered(&self, dt: f64) -> bool {
+        if !self.ends_early() {
+            return false;
+        }
+        // The start may still be refused for what went before.
+        let start_s = if matches!(self.question, Question::Hold(_)) { hold::START_S } else { 0.0 };
+        let from = (start_s / dt).round() as usize;
+        let late = self.seen.refused.iter().skip(from).position(|r| *r > 0.0);
+        let seen_s = self.seen.ok.len() as f64 * dt;
+        late.map(|i| (from + i) as f64 * dt)
+            .is_some_and(|s| seen_s >= s + AFTER_S && self.refused_from(s, dt) >= cause::REFUSED)
     }
 
     /// Whether the load stood still for a part of it.
@@ -211,13 +250,18 @@ impl Probe {
         if !self.questions.enabled {
             return self.finish();
         }
-        if let Some(action) = self.ask_rested() {
+        if let Some(action) = self.ask_rested().or_else(|| self.decide_again()) {
             return action;
         }
         let known = self.outcome();
         let trial = self.ask_penalty(&known.ops);
         if let Some(t) = trial {
             self.questions.burst_ops = Some(self.used[Resource::Ops as usize]);
+            if let Question::Bisect(b) = t.question
+                && let Some(action) = self.try_law(Interrupted::Bisect(b), None)
+            {
+                return action;
+            }
             return self.try_it(t);
         }
         for of in [Resource::Ops, Resource::Bytes] {
@@ -230,6 +274,19 @@ impl Probe {
             Some(t) => self.try_it(t),
             None => self.finish(),
         }
+    }
+
+    /// What was kept for a trial that was not made is left for what is open.
+    fn decide_again(&mut self) -> Option<ProbeAction> {
+        let (left_s, known) = (self.left_s(), self.outcome());
+        let mut reopened = false;
+        for (t, f) in self.tracks.iter_mut().zip([&known.ops, &known.bytes]) {
+            if t.done && f.open.iter().any(|q| q.more_s.is_some_and(|s| s <= left_s)) {
+                t.decide(left_s);
+                reopened |= !t.done;
+            }
+        }
+        reopened.then(|| self.choose())
     }
 
     /// Of the budget, but for what holding back wants of it.
@@ -269,7 +326,7 @@ impl Probe {
                 .then(|| trial(Question::TwiceTheRate(rate), 2.0 * rate, length_s));
         }
         // All that was granted so far passed at once, as far as can be known: the rate is looked for from half of it per second.
-        let offered = 0.5 * self.used[Resource::Ops as usize].max(2.0);
+        let offered = (0.5 * self.used[Resource::Ops as usize].max(2.0)).min(self.most_offered());
         let (rest_s, length_s) = self.times_of(offered);
         let fits = rest_s + length_s < self.left_s();
         fits.then(|| Trial { rest_s, ..trial(Question::Bisect(Bisection::from(offered)), offered, length_s) })
@@ -364,12 +421,18 @@ impl Probe {
             self.state = State::Resting(t);
             return ProbeAction::Idle { seconds };
         }
+        self.try_on(t, false)
+    }
+
+    fn try_on(&mut self, t: Trial, continues: bool) -> ProbeAction {
+        let dt_s = self.options.dt_s;
+        let left_s = t.left_s(dt_s);
         let action = ProbeAction::Load {
             size_bytes: t.size_bytes,
             concurrency: t.concurrency,
-            duration_s: t.length_s,
-            dt_s: self.options.dt_s,
-            continues: false,
+            duration_s: if t.ends_early() { left_s.min(CHUNK_S) } else { left_s },
+            dt_s,
+            continues,
             offered_per_s: t.offered_per_s,
         };
         self.state = State::Trying(t);
@@ -383,6 +446,11 @@ impl Probe {
                 _ => Resource::Ops,
             };
             t.seen.add(s, of);
+            let dt_s = self.options.dt_s;
+            let ended = s.ops_per_s.is_empty() || t.left_s(dt_s) < dt_s;
+            if t.ends_early() && !ended && !t.is_answered(dt_s) {
+                return self.try_on(t, true);
+            }
         }
         self.state = State::Tried(t);
         ProbeAction::Stop
@@ -391,7 +459,11 @@ impl Probe {
     pub(super) fn trial_next(&mut self, t: Trial) -> ProbeAction {
         let dt = self.options.dt_s;
         self.rest_begins();
-        if t.again > 0 && t.stood_still(dt) {
+        let stood_still = t.stood_still(dt);
+        if stood_still {
+            self.record.stood_still();
+        }
+        if t.again > 0 && stood_still {
             let rest_s = match t.question {
                 Question::Bisect(_) => self.times_of(t.offered_per_s.unwrap_or(0.0)).0,
                 Question::Hold(h) => h.rest_s(),

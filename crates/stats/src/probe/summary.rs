@@ -7,7 +7,7 @@ use plimsoll_model::{Estimate, Finding, Level};
 
 use super::questions::{BurstLaw, Cost, Penalty};
 use super::{Capacity, Cause, DrainEvidence, Found, HeldBack, ProbeOutcome, Resource};
-use crate::laws::{RIVALS, RivalLaw};
+use crate::laws::{LawContest, RIVALS, RivalLaw};
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -90,6 +90,7 @@ impl ProbeOutcome {
                 out.push((format!("{unit} drain {}", i + 1), drain_words(d)));
             }
         }
+        out.extend(self.contest.iter().flat_map(laws_words));
         out
     }
 
@@ -444,6 +445,34 @@ fn amount(r: Resource, x: f64) -> String {
             format!("{} {unit}", words::about(x / f, 3))
         }
     }
+}
+
+/// How each law stands: who is told that none explains it can see what was held against it.
+fn laws_words(c: &LawContest) -> Vec<(String, String)> {
+    let mut out = vec![(
+        "laws".to_owned(),
+        format!(
+            "{} independent seconds with refusals; the best is ahead of no law by {} (logarithm of odds)",
+            significant(c.n_eff, 2),
+            significant(c.ahead_of_none, 2)
+        ),
+    )];
+    out.extend(c.fits.iter().map(|f| {
+        let (low, high) = f.rate_bounds;
+        let bounds = match high.is_finite() && low > 0.0 {
+            true => format!(" ({} to {})", words::about(low, 3), words::about(high, 3)),
+            false => String::new(),
+        };
+        let close = if f.is_close { ", which is close" } else { "" };
+        let text = format!(
+            "{} op/s{bounds}, off by {} op/s{close}; {} ahead of the best of the others",
+            words::about(f.rate_per_s, 3),
+            significant(f.error_ops, 2),
+            significant(f.ahead, 2)
+        );
+        (format!("law: {}", f.law.words()), text)
+    }));
+    out
 }
 
 fn drain_words(d: &DrainEvidence) -> String {

@@ -519,7 +519,7 @@ fn a_trial_that_stood_still_is_made_again() {
         let mut s = StandsStill { system: system.clone(), trials };
         let o = drive::probe(&mut s, as_the_tool_does(300.0));
         let Some(Penalty::CostsTokens(e)) = o.answers.penalty else { panic!("{}", said(&o)) };
-        assert!((e.value / 137.0 - 1.0).abs() < 0.03, "{trials}: {e:?}");
+        assert!((e.value / 137.0 - 1.0).abs() < 0.03, "{trials}: {e:?} {:#?} {}", o.evidence(), said(&o));
     }
 }
 

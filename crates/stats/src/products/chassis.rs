@@ -167,7 +167,7 @@ impl Product {
             Moment::Starts => self.enters(d),
             Moment::Refused => {
                 self.admitted.refused += 1;
-                tally.refused(d.at_s);
+                tally.refused(&d);
                 if !d.open {
                     let at = d.at_s + self.pause_s * (0.5 + self.rng.uniform());
                     self.client(d.client, at, d.size, false);
@@ -277,9 +277,10 @@ impl ProductTally {
         (((at_s - self.t0) / self.dt_s).max(0.0) as usize).min(self.ops.len() - 1)
     }
 
-    fn refused(&mut self, at_s: f64) {
-        let j = self.slice(at_s);
+    fn refused(&mut self, d: &Due) {
+        let j = self.slice(d.at_s);
         self.refused[j] += 1.0;
+        self.took_s[j] += d.at_s - d.begun_s;
     }
 
     fn ended(&mut self, d: &Due) {
@@ -296,7 +297,13 @@ impl ProductTally {
             ops_per_s: per(&self.ops),
             bytes_per_s: per(&self.bytes),
             rejected_per_s: per(&self.refused),
-            latency_s: self.took_s.iter().zip(&self.ops).map(|(l, n)| l / n.max(1.0)).collect(),
+            // Of all that ended, as the tool's series has it.
+            latency_s: self
+                .took_s
+                .iter()
+                .zip(self.ops.iter().zip(&self.refused))
+                .map(|(l, (ok, refused))| l / (ok + refused).max(1.0))
+                .collect(),
         }
     }
 }

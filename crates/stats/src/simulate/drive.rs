@@ -5,14 +5,14 @@ use crate::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutc
 
 /// Probes a simulated system to the end.
 pub fn probe(system: &mut dyn System, options: ProbeOptions) -> ProbeOutcome {
-    probe_watched(system, options, &mut |_, _| ())
+    probe_watched(system, options, &mut |_, _, _| ())
 }
 
-/// The same, and `watch` hears after each action which phase it was of, and how many seconds it took.
+/// The same, and `watch` hears after each action which phase it was of, how many seconds it took, and what was known before it.
 pub fn probe_watched(
     system: &mut dyn System,
     options: ProbeOptions,
-    watch: &mut dyn FnMut(&str, f64),
+    watch: &mut dyn FnMut(&str, f64, &Probe),
 ) -> ProbeOutcome {
     let mut probe = Probe::new(options);
     let mut last = ProbeObservation { now_s: system.now_s(), seen: None };
@@ -40,7 +40,7 @@ pub fn probe_watched(
             }
         };
         let now_s = system.now_s();
-        watch(&phase, now_s - last.now_s);
+        watch(&phase, now_s - last.now_s, &probe);
         last = ProbeObservation { now_s, seen };
     }
 }

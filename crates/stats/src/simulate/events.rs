@@ -250,17 +250,20 @@ impl Events {
 impl System for Events {
     fn run(&mut self, load: &Load) -> RatesSeen {
         let (size, conc) = (load.size_bytes, load.concurrency);
-        if load.offered_per_s.is_some() {
+        let goes_on = self.shape == Some((size, 0, self.t));
+        if load.offered_per_s.is_some() && !goes_on {
             self.quiesce();
         }
         let (t0, end) = (self.t, self.t + load.duration_s);
         match (self.shape, load.offered_per_s) {
             // Arrivals at their times, whatever became of those before them; who is refused goes away.
             (_, Some(rate)) => {
-                let n = (load.duration_s * rate).floor() as u32;
-                let at = |i: u32| t0 + f64::from(i) / rate;
-                let arrive = |i| Event { at: at(i), client: i, kind: Kind::Arrive, begun: at(i), tries: 0 };
-                self.pending.extend((0..n).map(arrive));
+                let number = |t: f64| (t * rate - 1e-6).ceil() as u64;
+                let arrive = |i: u64| {
+                    let at = i as f64 / rate;
+                    Event { at, client: i as u32, kind: Kind::Arrive, begun: at, tries: 0 }
+                };
+                self.pending.extend((number(t0)..number(end)).map(arrive));
             }
             (Some((s, c, at)), None) if s == size && c == conc && at == t0 => {}
             _ => {
