@@ -1,5 +1,5 @@
-//! What the laws say ([`crate::laws`]), offered: where one of them explains all that was refused so far, its rate is known, and what
-//! remains is whether it holds. That takes one trial, where a search takes one for each halving.
+//! What the laws say ([`crate::laws`]), offered: as long as those that are left come to different rates, what tells them apart ([`design`]);
+//! where they agree, their rate is known, and what remains is whether it holds. A search takes a trial for each halving.
 
 use plimsoll_model::Estimate;
 
@@ -110,11 +110,11 @@ const LONGEST_S: f64 = 60.0;
 const CALM_S: f64 = 20.0;
 /// A trial goes on for so long after a refusal was foreseen, seconds.
 const SHORT_S: f64 = 3.0;
-/// Rests are longer than what is forgotten in, seconds; and no longer than this.
+/// Rests before a rate is to hold are so many times as long as the laws ask for.
 const MORE_REST: f64 = 1.15;
 /// Share of the most that passed in a second that the storage is sure to do again (guess).
 const STORAGE: f64 = 0.8;
-/// Laws that are tried, one after the other.
+/// Trials that laws ask for.
 const MOST_TRIES: usize = 16;
 /// Less than this share of the rate is almost nothing.
 const LITTLE: f64 = 0.1;
