@@ -157,6 +157,19 @@ fn ranks(x: &[f64]) -> Vec<f64> {
     out
 }
 
+/// Positive values, in order: of those nearer than a factor of `apart` the first, and no more than so many (two and more), evenly over what
+/// there is.
+pub(crate) fn distinct(mut values: Vec<f64>, apart: f64, most: usize) -> Vec<f64> {
+    values.retain(|v| v.is_finite() && *v > 0.0);
+    values.sort_by(f64::total_cmp);
+    values.dedup_by(|a, b| *a < apart * *b);
+    let n = values.len();
+    if n <= most {
+        return values;
+    }
+    (0..most).map(|i| values[i * (n - 1) / (most - 1)]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

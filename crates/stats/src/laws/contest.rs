@@ -55,7 +55,14 @@ pub struct LawFit {
 impl LawFit {
     /// How it stands at the record's end.
     pub fn state(&self, record: &LoadRecord) -> LawState {
-        LawState { limiter: self.law.after(&self.p, &steps_of(record).0), now_s: record.end_s() }
+        Self::states([self], record)[0]
+    }
+
+    /// The same of several, each at its place.
+    pub fn states<'l>(laws: impl IntoIterator<Item = &'l Self>, record: &LoadRecord) -> Vec<LawState> {
+        let (steps, _) = steps_of(record);
+        let state = |l: &Self| LawState { limiter: l.law.after(&l.p, &steps), now_s: record.end_s() };
+        laws.into_iter().map(state).collect()
     }
 }
 

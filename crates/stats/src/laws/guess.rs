@@ -93,15 +93,15 @@ impl Guess {
         // Not each of them began with a full bucket.
         let full = |r: f64| match self.firsts.is_empty() {
             true => vec![r],
-            false => distinct(vec![math::median(&left(r)), math::quantile(&left(r), 1.0)], 2),
+            false => math::distinct(vec![math::median(&left(r)), math::quantile(&left(r), 1.0)], SAME, 2),
         };
-        let rates = distinct(rates, MOST_RATES);
+        let rates = math::distinct(rates, SAME, MOST_RATES);
         rates.into_iter().flat_map(|r| full(r).into_iter().map(move |tokens| (r, tokens))).collect()
     }
 
     /// What a period's quota may be: what passed until the first refusals.
     fn quotas(&self) -> Vec<f64> {
-        distinct(self.firsts.iter().map(|f| f.1).collect(), MOST_QUOTAS)
+        math::distinct(self.firsts.iter().map(|f| f.1).collect(), SAME, MOST_QUOTAS)
     }
 
     /// How long nothing passes: between what was seen, and as people choose.
@@ -169,18 +169,6 @@ impl Guess {
     }
 }
 
-/// Of values that are nearly the same one, and no more than so many, evenly over what there is.
-fn distinct(mut values: Vec<f64>, most: usize) -> Vec<f64> {
-    values.retain(|v| v.is_finite() && *v > 0.0);
-    values.sort_by(f64::total_cmp);
-    values.dedup_by(|a, b| *a < 1.03 * *b);
-    let n = values.len();
-    if n <= most {
-        return values;
-    }
-    (0..most).map(|i| values[i * (n - 1) / (most - 1)]).collect()
-}
-
 /// Periods that people choose, seconds: a law with one of any length explains by chance what it should not.
 const PERIODS_S: [f64; 23] = [
     0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0, 20.0, 30.0, 40.0, 45.0, 60.0, 90.0,
@@ -190,6 +178,8 @@ const PERIODS_S: [f64; 23] = [
 const CALM_S: [f64; 7] = [5.0, 8.0, 11.0, 14.0, 18.0, 24.0, 35.0];
 /// Times of first refusals nearer to each other than this tell no rate.
 const TIMES_APART: f64 = 1.1;
+/// Values nearer to each other than this are one.
+const SAME: f64 = 1.03;
 /// Rates, quotas and phases from which a search begins.
 const MOST_RATES: usize = 14;
 const MOST_QUOTAS: usize = 5;

@@ -182,6 +182,15 @@ impl FlowBucket {
     }
 }
 
+/// A time within one period, counted in periods.
+#[derive(Debug, Clone, Copy)]
+struct PeriodPart {
+    /// The period's number.
+    this: f64,
+    begin: f64,
+    end: f64,
+}
+
 /// The state of any of them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limiter {
@@ -295,16 +304,28 @@ impl Limiter {
         passes
     }
 
+    /// Begin and end of `h` seconds from `at_s` on, counted in periods, and their parts, of one period each.
+    fn periods(&self, at_s: f64, h: f64) -> (f64, f64, impl Iterator<Item = PeriodPart> + use<>) {
+        let since = |s: f64| (s - self.began_s) / self.second + self.third;
+        let (from, to) = (since(at_s), since(at_s + h));
+        let mut begin = from;
+        let parts = std::iter::from_fn(move || {
+            let this = begin.floor();
+            let part = PeriodPart { this, begin, end: to.min(this + 1.0) };
+            (begin < to - 1e-12).then(|| {
+                begin = part.end;
+                part
+            })
+        });
+        (from, to, parts)
+    }
+
     /// `shut_s`: for so long who was over is refused.
     fn by_periods(&mut self, at_s: f64, h: f64, n: f64, shut_s: f64) -> f64 {
         let (period_s, quota) = (self.second, self.rate * self.second);
-        let since = |s: f64| (s - self.began_s) / period_s + self.third;
-        let (from, to) = (since(at_s), since(at_s + h));
+        let (from, _, parts) = self.periods(at_s, h);
         let mut passes = 0.0;
-        let mut begin = from;
-        while begin < to - 1e-12 {
-            let this = begin.floor();
-            let end = to.min(this + 1.0);
+        for PeriodPart { this, begin, end } in parts {
             if this != self.period {
                 (self.period, self.count) = (this, 0.0);
             }
@@ -322,26 +343,20 @@ impl Limiter {
                 passes += come;
                 self.count += come;
             }
-            begin = end;
         }
         passes
     }
 
     fn counts(&mut self, at_s: f64, h: f64, n: f64) -> f64 {
         let period_s = self.second;
-        let since = |s: f64| (s - self.began_s) / period_s + self.third;
-        let (from, to) = (since(at_s), since(at_s + h));
+        let (from, to, parts) = self.periods(at_s, h);
         let mut passes = 0.0;
-        let mut begin = from;
-        while begin < to - 1e-12 {
-            let this = begin.floor();
-            let end = to.min(this + 1.0);
+        for PeriodPart { this, begin, end } in parts {
             if this != self.period {
                 self.count_before = if this == self.period + 1.0 { self.count } else { 0.0 };
                 (self.period, self.count) = (this, 0.0);
             }
             passes += self.counts_in(begin - this, (end - begin) * period_s, n * (end - begin) / (to - from));
-            begin = end;
         }
         passes
     }

@@ -71,7 +71,7 @@ enum LawStep {
     /// The rate, for long.
     Holds,
     /// More than the rate: the law says when that is refused.
-    Above { offered: f64, foreseen_s: f64 },
+    Above { offered: f64 },
 }
 
 /// So much of the law's rate is offered, surely less than it.
@@ -88,7 +88,7 @@ const MORE: [f64; 3] = [1.29, 1.6, 2.0];
 const SOON_S: f64 = 40.0;
 /// A refusal of no more than so many times the rate bounds it; without one, a refusal is foreseen.
 const BOUNDED: f64 = 1.3;
-/// A refusal that comes so much sooner or later than was foreseen (as a share, and in seconds) was not foreseen.
+/// A refusal that is foreseen is waited for by so much longer (as a share, and in seconds).
 const FORESEEN: f64 = 0.3;
 const FORESEEN_S: f64 = 2.0;
 /// No rest before a rate is to hold is shorter, seconds.
@@ -128,7 +128,7 @@ impl LawTrial {
                 format!("telling laws apart ({law} is the likeliest): offering {} op/s", n(offered))
             }
             LawStep::Holds => format!("{law}: do {} op/s hold without refusals?", n(self.law.offered)),
-            LawStep::Above { offered, .. } => {
+            LawStep::Above { offered } => {
                 format!("{law}: are {} op/s refused when it says so?", n(offered))
             }
         }
@@ -190,9 +190,8 @@ impl Probe {
         let to_rest_s = rest_s.map(|s| (s - rested_s).max(0.0));
         let holds_s = to_rest_s.map(|s| s + trial.law.seconds + above_s);
         // Before a law explains more than that each load had a rate of its own, none is asked to hold.
-        let agree = share(&|rate| (rate / best.rate_per_s - 1.0).abs() < NEAR) >= AGREES
-            && best.is_likely
-            && found.ahead_of_none >= laws::WON;
+        let known = best.is_likely && found.ahead_of_none >= laws::WON;
+        let agree = known && share(&|rate| (rate / best.rate_per_s - 1.0).abs() < NEAR) >= AGREES;
         if !agree || tried(best.rate_per_s) {
             let bounds = DesignBounds {
                 most_per_s: self.most_offered(),
@@ -210,7 +209,6 @@ impl Probe {
                 return Some(self.offer_law(trial, d.offered, d.length_s, rest_s));
             }
         }
-        let known = best.is_likely && found.ahead_of_none >= laws::WON;
         if !known || tried(best.rate_per_s) || trial.law.offered > self.most_offered() {
             return None;
         }
@@ -255,7 +253,7 @@ impl Probe {
         // How long it has to be calm, or without an attempt, shows no record before it was.
         let calms = |f: &LawFit| matches!(f.law, RivalLaw::UntilCalm | RivalLaw::Slower);
         let least_s = if laws.iter().any(calms) { CALM_S } else { LEAST_REST_S };
-        let states: Vec<LawState> = laws.iter().map(|f| f.state(&self.record)).collect();
+        let states = LawFit::states(&laws, &self.record);
         let refused = |rest_s: f64, s: &LawState| {
             s.first_refusal_s(rest_s, (1.0 - TRIED) * offered, hold::HOLDS_S).is_some()
         };
@@ -285,14 +283,14 @@ impl Probe {
         })
     }
 
-    /// After its rate held: the least that the law says is refused soon.
-    fn above(&self, law: &ByLaw) -> Option<LawStep> {
+    /// After its rate held: the least that the law says is refused soon, and when.
+    fn above(&self, law: &ByLaw) -> Option<(f64, f64)> {
         let left_s = SOON_S.min(self.left_s() - FORESEEN_S - SHORT_S);
         let state = law.fit.state(&self.record);
         MORE.into_iter().find_map(|more| {
             let offered = more * law.fit.rate_per_s;
             let foreseen_s = state.first_refusal_s(0.0, offered, left_s.max(0.0) / (1.0 + FORESEEN))?;
-            Some(LawStep::Above { offered, foreseen_s })
+            Some((offered, foreseen_s))
         })
     }
 
@@ -305,7 +303,7 @@ impl Probe {
             self.questions.least_rest_s = (LONGER * l.rest_s()).min(LONGEST_REST_S);
         }
         match l.step {
-            LawStep::Above { offered, .. } => {
+            LawStep::Above { offered } => {
                 let at_s = t.first_refusal(dt).map(|(s, _)| s);
                 // Where it was not foreseen so, the laws are held against what was seen once more, and come to another rate.
                 let refused = if at_s.is_some() { offered } else { l.law.refused };
@@ -324,9 +322,9 @@ impl Probe {
             }
             LawStep::Holds if l.bounded => self.law_held(l, l.law, t),
             LawStep::Holds => match self.above(&l.law) {
-                Some(step @ LawStep::Above { offered, foreseen_s }) => {
+                Some((offered, foreseen_s)) => {
                     let length_s = (1.0 + FORESEEN) * foreseen_s + FORESEEN_S + SHORT_S;
-                    self.offer_law(LawTrial { step, ..l }, offered, length_s, 0.0)
+                    self.offer_law(LawTrial { step: LawStep::Above { offered }, ..l }, offered, length_s, 0.0)
                 }
                 // What was refused before is the bound.
                 _ if l.law.refused.is_finite() => self.law_held(l, l.law, t),

@@ -4,7 +4,8 @@
 //! Each law foresees when the first op of a trial is refused. Those that foresee the same can't be told apart by it; the information is the
 //! entropy of what is foreseen, weighed by how likely each law is.
 
-use crate::laws::{LawHypothesis, LawState, LoadRecord};
+use crate::laws::{LawFit, LawHypothesis, LoadRecord};
+use crate::math;
 
 /// A trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,8 +16,6 @@ pub(super) struct TrialDesign {
     pub rest_s: f64,
     /// Until all that foresee a refusal have foreseen it.
     pub length_s: f64,
-    /// Bits.
-    pub information: f64,
 }
 
 /// What is open, and may be spent.
@@ -40,6 +39,7 @@ pub(super) struct DesignBounds {
 /// tells its rate best late; below it, what has a longer memory is refused.)
 const RESTS_S: [f64; 4] = [5.0, 12.0, 20.0, 35.0];
 const SHARES: [f64; 5] = [0.9, 1.06, 1.2, 1.5, 2.0];
+const RATES_APART: f64 = 1.04;
 const MOST_RATES: usize = 24;
 /// First refusals nearer to each other than this (seconds, and as a share) are one outcome.
 const SAME_S: f64 = 0.6;
@@ -53,18 +53,13 @@ const LEAST: f64 = 0.15;
 
 /// The trial that tells most per second.
 pub(super) fn design(record: &LoadRecord, laws: &[LawHypothesis], b: DesignBounds) -> Option<TrialDesign> {
-    let states: Vec<(LawState, f64)> = laws.iter().map(|h| (h.fit.state(record), h.weight)).collect();
-    let mut rates: Vec<f64> = laws
+    let states = LawFit::states(laws.iter().map(|h| &h.fit), record);
+    let rates = laws
         .iter()
         .flat_map(|h| SHARES.map(|share| share * h.fit.rate_per_s))
         .filter(|r| (b.least_per_s..b.most_per_s).contains(r))
         .collect();
-    rates.sort_by(f64::total_cmp);
-    rates.dedup_by(|a, b| *a < 1.04 * *b);
-    if rates.len() > MOST_RATES {
-        let n = rates.len();
-        rates = (0..MOST_RATES).map(|i| rates[i * (n - 1) / (MOST_RATES - 1)]).collect();
-    }
+    let rates = math::distinct(rates, RATES_APART, MOST_RATES);
     let mut best: Option<(f64, TrialDesign)> = None;
     for rest_s in RESTS_S.into_iter().map(|s| s.max(b.rested_s).max(b.least_rest_s)) {
         for &offered in &rates {
@@ -72,8 +67,11 @@ pub(super) fn design(record: &LoadRecord, laws: &[LawHypothesis], b: DesignBound
             if longest_s < AFTER_S {
                 continue;
             }
-            let mut outcomes: Vec<(Option<f64>, f64)> =
-                states.iter().map(|(s, w)| (s.first_refusal_s(rest_s, offered, longest_s), *w)).collect();
+            let mut outcomes: Vec<(Option<f64>, f64)> = states
+                .iter()
+                .zip(laws)
+                .map(|(s, h)| (s.first_refusal_s(rest_s, offered, longest_s), h.weight))
+                .collect();
             let information = entropy(&mut outcomes);
             let last = outcomes.iter().filter_map(|o| o.0).fold(0.0, f64::max);
             let length_s = (1.15 * last + AFTER_S).min(longest_s);
@@ -83,7 +81,7 @@ pub(super) fn design(record: &LoadRecord, laws: &[LawHypothesis], b: DesignBound
             let cost_s = rest_s - b.rested_s + mean_s + BETWEEN_S;
             let worth = information / cost_s;
             if information >= LEAST && best.is_none_or(|(w, _)| worth > w) {
-                best = Some((worth, TrialDesign { offered, rest_s, length_s, information }));
+                best = Some((worth, TrialDesign { offered, rest_s, length_s }));
             }
         }
     }
