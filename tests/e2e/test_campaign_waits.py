@@ -94,7 +94,7 @@ def test_a_disk_that_fills_up_in_a_run_costs_that_run_alone(plimsoll, background
     file = campaign(tmp_path, {"a": NULL}, "repeat = { at_least = 2 }", SHORT.replace("{}", "3s"))
     with small_disk(runs, "80M"):
         process = background("campaign", "run", file, "-q")
-        begun = lambda n: (runs / "campaigns").exists() and sum(e["entry"] == "under" for e in ledger(runs)) == n
+        begun = lambda n: (runs / "campaigns/t/ledger.jsonl").exists() and sum(e["entry"] == "under" for e in ledger(runs)) == n
         wait_until(lambda: begun(2), 60, "the second run")
         time.sleep(0.5)
         ballast = runs / "ballast"
