@@ -230,6 +230,24 @@ def test_killed_it_is_taken_down_by_the_next_and_by_stop(box):
     assert r.code == 0 and "there is no cluster" in r.err, r.err
 
 
+def test_killed_while_it_starts_it_is_taken_down_by_stop(box):
+    """At each step that shows from outside: its directory alone, a namespace, a mount, a server."""
+    spaces = lambda: os.path.exists("/run/netns") and any(s.startswith(f"plimsoll-{box.name}-") for s in os.listdir("/run/netns"))
+    mounts = lambda: str(box.dir) in Path("/proc/self/mountinfo").read_text()
+    servers = lambda: any(str(x).isdigit() for x in box.left())
+    for step, there in [("directory", box.dir.exists), ("namespace", spaces), ("mount", mounts), ("server", servers)]:
+        p = subprocess.Popen([str(BIN), "target", "cluster", "--name", box.name, "--nodes", "2", "--drives", "1", "--drive-limit", "50MB/s",
+                              "--drive-size", "1GiB"], env=box.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        box.processes.append(p)
+        while not there():
+            assert p.poll() is None, f"no {step} was seen"
+        p.kill()
+        p.wait()
+        assert p.stdout.read() == b"", f"{step}: it was ready already"
+        r = box.call("stop", "--name", box.name)
+        assert r.code == 0 and not box.left(), (step, r.err, box.left())
+
+
 def test_what_is_somebody_elses_is_refused_and_not_touched(box):
     space, link = f"plimsoll-{box.name}-2", f"pl-{box.name}"
     subprocess.run(["ip", "netns", "add", space], check=True)

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use plimsoll_judge::{judge, windows_of};
 use plimsoll_model::interval::{ClientCounts, SeriesShape};
+use plimsoll_model::sample::Role;
 use plimsoll_model::{
     AgentHost, Analysis, Environment, Finding, HostFacts, Interval, Level, OpKind, Outcome, Plan, RunSummary,
-    Series, SeriesId,
+    Sample, Series, SeriesId,
 };
 use plimsoll_store::mark::{LoadTimes, StageReport};
 use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, StreamWriter, rundir::ENV_FORMAT};
@@ -31,8 +32,9 @@ struct Slice {
     cancelled: u64,
 }
 
-/// A run whose load stops after `n` slices; what ends later was in flight then.
-fn written(dir: &Path, slices: &[Slice], n: usize) -> RunDir {
+/// A run whose load stops after `n` slices; what ends later was in flight then. `others`: its machine was looked at, and from a second on
+/// others used this share of each processor.
+fn written(dir: &Path, slices: &[Slice], n: usize, others: Option<(u64, f64)>) -> RunDir {
     let n = n as u64;
     let plan = format!(
         "version = 1\n[targets.s3]\nkind = \"s3\"\nendpoints = [\"http://10.0.0.9:9000\"]\nbucket = \"bench\"\n[[stage]]\n\
@@ -109,8 +111,42 @@ fn written(dir: &Path, slices: &[Slice], n: usize) -> RunDir {
     w.mark(&Mark::StageReport { stage: 0, at_ns, report }).unwrap();
     w.mark(&Mark::StageEnd { stage: 0, at_ns }).unwrap();
     w.finish().unwrap();
+    if let Some(others) = others {
+        samples(&run, slices.len() as u64 / 10, others);
+    }
     run.seal("done").unwrap();
     run
+}
+
+const CORES: u64 = 4;
+
+/// The load uses 40 % of the machine, and what is left where others use more.
+fn samples(run: &RunDir, seconds: u64, (from_s, share): (u64, f64)) {
+    let mut w = run.create_samples("node1").unwrap();
+    for s in 0..=seconds {
+        let (alone, beside) = (s.min(from_s) as f64, s.saturating_sub(from_s) as f64);
+        let own = 1e9 * (0.4 * alone + 0.4f64.min(1.0 - share) * beside);
+        let used = (own + 1e9 * share * beside) as u64;
+        let sample = Sample {
+            host: "node1".into(),
+            role: Role::Client,
+            at_ns: s * 1_000_000_000,
+            cpus: vec![[used, 0, 0, 0, 0, (s * 1_000_000_000).saturating_sub(used)]; CORES as usize],
+            process_cpu_ns: (CORES as f64 * own) as u64,
+            process_rss_bytes: 50 << 20,
+            process_usage: Default::default(),
+            memory_available_bytes: 1 << 30,
+            process_io: Default::default(),
+            nics: BTreeMap::new(),
+            tcp_out: 0,
+            tcp_retransmits: 0,
+            disks: BTreeMap::new(),
+            psi_ns: [0; 3],
+            cpu_quotas: Vec::new(),
+        };
+        w.sample(&sample).unwrap();
+    }
+    w.finish().unwrap();
 }
 
 /// Ops that end well in each slice, and those that are refused.
@@ -127,8 +163,12 @@ fn judged(slices: &[(u64, u64)]) -> (RunSummary, Analysis) {
 }
 
 fn judged_slices(slices: &[Slice], n: usize) -> (RunSummary, Analysis) {
+    judged_beside(slices, n, None)
+}
+
+fn judged_beside(slices: &[Slice], n: usize, others: Option<(u64, f64)>) -> (RunSummary, Analysis) {
     let dir = tempfile::tempdir().unwrap();
-    let run = written(dir.path(), slices, n);
+    let run = written(dir.path(), slices, n, others);
     let data = run.load(&LoadOptions::default()).unwrap();
     let windows = windows_of(&data);
     let totals = run.totals(&windows.measured, windows.measured.len()).unwrap();
@@ -301,4 +341,22 @@ fn long_ops_beside_refusals_are_counted_where_they_end() {
     let ended = slices[20..920].iter().map(|s| s.ok).sum::<u64>() as f64 / 90.0;
     let e = s.workloads[0].ops_per_s.unwrap();
     assert!((e.value - ended).abs() < 1e-9, "{e:?}, {ended}");
+}
+
+/// A rate that falls to a fifth, and is held there exactly: a bucket, unless somebody took the machine's processors when it fell.
+#[test]
+fn what_others_take_of_the_processors_is_no_buckets_end() {
+    let slice = |ok: u64| Slice { ok, started: ok, in_system_ns: SLOTS * GRID_NS, ..Slice::default() };
+    let slices: Vec<Slice> = [vec![slice(50); 600], vec![slice(10); 1200]].concat();
+    let bucket = |others| {
+        let (s, a) = judged_beside(&slices, slices.len(), Some(others));
+        (a.buckets.len(), finding(&s, "F30").text.clone())
+    };
+    // Nobody else; and somebody whose coming has nothing to do with it.
+    for others in [(60, 0.0), (60, 0.04), (0, 0.5)] {
+        let (n, text) = bucket(others);
+        assert_eq!(n, 1, "{others:?}: {text}");
+    }
+    let (n, text) = bucket((60, 0.9));
+    assert!(n == 0 && text.contains("took this machine's CPU"), "{text}");
 }
