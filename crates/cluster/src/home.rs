@@ -44,6 +44,8 @@ enum Found {
     Running,
     /// What a killed one left, and its mark.
     Left,
+    /// Nothing but what comes before its mark: one is being made just now, or was killed then.
+    Bare,
     /// Not ours, and why.
     Foreign(String),
 }
@@ -62,8 +64,9 @@ impl BoxHome {
 
     /// Makes it; what a killed cluster of this name left is taken down before. One that runs, or is somebody else's, is refused.
     pub(crate) fn claim(&self) -> Result<OwnHome, SetupError> {
-        match look(&self.dir) {
+        match look_settled(&self.dir) {
             Found::Nothing => {}
+            Found::Bare => remove_bare(&self.dir)?,
             Found::Left => take_down(&self.dir)?,
             Found::Running => {
                 return Err(SetupError::input(
@@ -97,8 +100,9 @@ impl BoxHome {
 
     /// Ends one that runs, and takes down what a killed one left. False: there is nothing.
     pub fn stop(&self) -> Result<bool, SetupError> {
-        match look(&self.dir) {
+        match look_settled(&self.dir) {
             Found::Nothing => Ok(false),
+            Found::Bare => remove_bare(&self.dir).map(|()| true),
             Found::Foreign(why) => Err(foreign(&self.dir, &why)),
             Found::Left => take_down(&self.dir).map(|()| true),
             Found::Running => self.end().map(|()| true),
@@ -180,8 +184,43 @@ fn look(dir: &Path) -> Found {
                 Found::Left
             }
         }
+        _ if is_bare(dir) => Found::Bare,
         _ => Found::Foreign("no cluster's mark is in it".into()),
     }
+}
+
+/// One that is being made has its mark within a moment.
+const MAKING: Duration = Duration::from_secs(1);
+
+fn look_settled(dir: &Path) -> Found {
+    let began = Instant::now();
+    loop {
+        match look(dir) {
+            Found::Bare if began.elapsed() < MAKING => std::thread::sleep(Duration::from_millis(50)),
+            found => return found,
+        }
+    }
+}
+
+/// Nobody loses anything by it: it is empty, or has a journal that lists nothing.
+fn is_bare(dir: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    let path = dir.join(JOURNAL);
+    let lists_nothing = || {
+        let is_empty = fs::symlink_metadata(&path).is_ok_and(|f| f.is_file() && f.len() == 0);
+        is_empty || Journal::is_one(&path) && journal::pending(&path).is_ok_and(|all| all.is_empty())
+    };
+    entries.flatten().all(|e| e.path() == path && lists_nothing())
+}
+
+fn remove_bare(dir: &Path) -> Result<(), SetupError> {
+    let path = dir.join(JOURNAL);
+    // Whoever is making it holds its lock.
+    let held = path.exists().then(|| Journal::open(&path)).transpose()?;
+    let journal = if held.is_some() { fs::remove_file(&path) } else { Ok(()) };
+    journal.and_then(|()| fs::remove_dir(dir)).map_err(|e| {
+        SetupError::input(format!("{} cannot be removed: {e}", dir.display()), "Remove it manually")
+    })
 }
 
 fn foreign(dir: &Path, why: &str) -> SetupError {
@@ -256,5 +295,26 @@ mod tests {
         assert!(!own.dir.join("n1-d1").exists());
         own.remove().unwrap();
         assert!(!home.dir().exists());
+    }
+
+    /// Killed before its mark was made, at each step.
+    #[test]
+    fn one_that_was_killed_before_its_mark_is_removed() {
+        let base = tempfile::tempdir().unwrap();
+        let home = home(base.path());
+        let make = || fs::DirBuilder::new().mode(0o700).create(home.dir()).unwrap();
+        make();
+        assert!(home.stop().unwrap() && !home.dir().exists());
+        make();
+        fs::write(home.dir().join(JOURNAL), "").unwrap();
+        assert!(home.stop().unwrap() && !home.dir().exists());
+        make();
+        drop(Journal::open(&home.dir().join(JOURNAL)).unwrap());
+        home.claim().unwrap().remove().unwrap();
+        // One that is being made is not taken away from whoever makes it.
+        make();
+        let held = Journal::open(&home.dir().join(JOURNAL)).unwrap();
+        assert!(home.stop().is_err() && home.dir().join(JOURNAL).exists());
+        drop(held);
     }
 }

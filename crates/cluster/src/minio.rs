@@ -23,9 +23,8 @@ pub const PORT: u16 = 9000;
 /// How long all nodes may take until they are one cluster: on a slow link, with a small quota.
 const START: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Drives are what a node's health is of: the way on which nodes lock objects for each other comes up a moment later, and until then some
-/// uploads are answered with 503 (seen in one start of ten, for less than a second).
-const SETTLES: Duration = Duration::from_millis(1500);
+/// A node that has said that it is healthy says otherwise now and then while the others start.
+const SETTLES: Duration = Duration::from_millis(300);
 /// What is shown of a log.
 const LAST_LINES: usize = 6;
 

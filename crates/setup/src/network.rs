@@ -112,7 +112,8 @@ pub fn remove_link(name: &str, run: &str) -> Result<(), String> {
     if !is_link(name) {
         return Ok(());
     }
-    if alias(&["-j", "link", "show", "dev", name])? != mark(run) {
+    let is_its = alias(&["-j", "link", "show", "dev", name])? == mark(run);
+    if !is_its && !is_untouched(&["-j", "addr", "show", "dev", name]) {
         return Err("it does not carry this run's mark".into());
     }
     gone(call("ip", &["link", "del", "dev", name]), || is_link(name))
@@ -124,7 +125,12 @@ pub fn remove_namespace(name: &str, run: &str) -> Result<(), String> {
     if !is_there() {
         return Ok(());
     }
-    if alias(&["-n", name, "-j", "link", "show", "dev", "lo"])? != mark(run) {
+    let is_its = alias(&["-n", name, "-j", "link", "show", "dev", "lo"])? == mark(run);
+    let is_empty = || {
+        let nobody = call("ip", &["netns", "pids", name]).is_ok_and(|pids| pids.trim().is_empty());
+        nobody && is_untouched(&["-n", name, "-j", "addr", "show"])
+    };
+    if !is_its && !is_empty() {
         return Err("it does not carry this run's mark".into());
     }
     gone(call("ip", &["netns", "del", name]), is_there)
@@ -142,6 +148,21 @@ fn mark(run: &str) -> String {
     format!("plimsoll {run}")
 }
 
+/// Whether the one interface that `ip` shows is as it was made: without an alias, an address or a master, and down. Who was killed before
+/// the mark was on it left it so, and nobody loses anything by it.
+fn is_untouched(words: &[&str]) -> bool {
+    call("ip", words).is_ok_and(|text| is_untouched_in(&text))
+}
+
+fn is_untouched_in(text: &str) -> bool {
+    let Ok(shown) = serde_json::from_str::<serde_json::Value>(text) else { return false };
+    let Some([one]) = shown.as_array().map(Vec::as_slice) else { return false };
+    let none = |what: &str| one[what].as_str().is_none_or(str::is_empty);
+    let addresses = one["addr_info"].as_array().is_some_and(|all| !all.is_empty());
+    let is_up = one["flags"].as_array().is_none_or(|flags| flags.iter().any(|f| f == "UP"));
+    none("ifalias") && none("master") && !addresses && !is_up
+}
+
 /// The alias of the one interface that `ip` shows; empty where it has none.
 fn alias(words: &[&str]) -> Result<String, String> {
     alias_in(&call("ip", words)?)
@@ -156,6 +177,23 @@ fn alias_in(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_used_or_marked_is_not_untouched() {
+        let new = r#"[{"ifindex":1,"ifname":"lo","flags":["LOOPBACK"],"operstate":"DOWN","addr_info":[]}]"#;
+        assert!(is_untouched_in(new));
+        for (from, to) in [
+            ("\"LOOPBACK\"", "\"LOOPBACK\",\"UP\""),
+            ("\"addr_info\":[]", "\"addr_info\":[{\"local\":\"10.0.0.1\"}]"),
+            ("\"operstate\"", "\"ifalias\":\"plimsoll r.01\",\"operstate\""),
+            ("\"operstate\"", "\"master\":\"br0\",\"operstate\""),
+            ("]}]", "]},{\"ifname\":\"eth0\",\"flags\":[]}]"),
+            ("\"flags\"", "\"other\""),
+            ("[{", "{"),
+        ] {
+            assert!(!is_untouched_in(&new.replacen(from, to, 1)), "{to}");
+        }
+    }
 
     #[test]
     fn the_alias_is_read_where_there_is_one() {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use plimsoll_cluster::{BoxFault, BoxHome, ClusterSpec, Keys, RunningCluster, ask, sweep};
-use plimsoll_model::plan::EmbeddedCluster;
+use plimsoll_model::plan::{EmbeddedCluster, TlsSpec};
 use plimsoll_model::units::{BytesRate, LinkRate, Size};
+use plimsoll_setup::SetupError;
+use plimsoll_setup::s3::{SigningKeys, await_uploads};
 use plimsoll_target::s3::Credentials;
 
 use super::target_s3::pair;
@@ -153,10 +155,25 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
     let (keys, are_new) = keys()?;
     signals::install(signals::ProcessRole::Server);
     sweep(&mut |left| output::tell(format_args!("plimsoll: {left}")));
+    let signing = SigningKeys {
+        access_key: keys.access_key.clone(),
+        secret_key: keys.secret_key.clone(),
+        session_token: None,
+    };
     let mut cluster = match RunningCluster::start(&spec, keys, &signals::was_asked_to_stop) {
-        Err(plimsoll_setup::SetupError::Interrupted) => return Ok(Exit::Interrupted),
+        Err(SetupError::Interrupted) => return Ok(Exit::Interrupted),
         started => started?,
     };
+    let servers = cluster.ready(false);
+    let ca_file = servers.ca_file.map(|f| f.display().to_string());
+    let tls = TlsSpec { ca_file, ..TlsSpec::default() };
+    if let Err(e) = await_uploads(&servers.endpoint, signing, &tls, &signals::was_asked_to_stop) {
+        cluster.take_down()?;
+        return match e {
+            SetupError::Interrupted => Ok(Exit::Interrupted),
+            e => Err(e.into()),
+        };
+    }
     // Before it is told that it is ready: whoever reads that may want the file.
     let described = cluster.describe()?;
     output::print(&format!("{}\n", cluster.ready(are_new).line()))?;

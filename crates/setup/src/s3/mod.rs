@@ -7,6 +7,7 @@ mod bucket;
 mod connect;
 mod held;
 mod outside;
+mod uploads;
 
 pub use access::{Access, GivenKeys, configured_endpoint};
 pub use admin::AdminStore;
@@ -16,4 +17,6 @@ pub use connect::{
 };
 pub use held::{EXPIRED_KEYS, HeldKeys};
 pub(crate) use outside::ThisMachine;
+pub use plimsoll_s3::Credentials as SigningKeys;
 pub use plimsoll_s3::xml::{ListPage, ListedObject};
+pub use uploads::await_uploads;

@@ -105,7 +105,8 @@ impl LoadRecord {
     /// Refusals are kept waiting: what came back was decided so much earlier, and what was decided in the last of that is not known. As
     /// much came then as before.
     fn refused_before(&mut self, from: usize, late_s: f64, load: RecordedLoad) {
-        self.refused_late_s = Some(late_s);
+        // An open loop's answers take the time that they waited for a place, too.
+        self.refused_late_s = Some(self.refused_late_s.map_or(late_s, |least| least.min(late_s)));
         let slices = &mut self.slices[from..];
         let Some(dt_s) = slices.first().map(|s| s.dt_s) else { return };
         let late = (late_s / dt_s).round() as usize;
