@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_engine::admin::{Admin, AdminError, AdminSetup};
+use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, Trouble};
 use plimsoll_engine::target::s3::LiveKeys;
 use plimsoll_model::plan::TlsSpec;
 use plimsoll_s3::{Credentials, Endpoint};
@@ -61,6 +61,11 @@ pub fn await_uploads(
             until(&mut || admin.put(KEY, b"ready"))?;
         }
     }
-    until(&mut || bucket.delete(KEY))?;
-    until(&mut || bucket.delete_bucket())
+    // What went though the answer was lost is gone.
+    let gone = |done: Result<(), AdminError>| match done {
+        Err(e) if matches!(e.trouble, Trouble::NoSuchBucket | Trouble::NotFound) => Ok(()),
+        done => done,
+    };
+    until(&mut || gone(bucket.delete(KEY)))?;
+    until(&mut || gone(bucket.delete_bucket()))
 }

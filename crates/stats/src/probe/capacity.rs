@@ -24,9 +24,10 @@ pub(super) const COARSE: f64 = 0.04;
 fn is_limiters(t: &Track) -> bool {
     let looks = || t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).filter_map(|d| d.steadiness);
     let longest_s = looks().map(|s| s.seconds).fold(0.0, f64::max);
-    // What is even for a while was so by chance, where a look that was much longer strayed far: of any kind, since it shows no rate.
-    let strayed =
-        t.drains.iter().filter_map(|d| d.steadiness).filter(|s| s.wander_s > FAR * STRAYS * s.seconds.sqrt());
+    // What is even for a while was so by chance, where a look that was much longer strayed far: of any kind, since it shows no rate. Large
+    // ops that end together stray by a latency, and a look that is too short against that tells nothing.
+    let far = |s: &Steadiness| s.growth.is_finite() && s.wander_s > FAR * STRAYS * s.seconds.sqrt();
+    let strayed = t.drains.iter().filter_map(|d| d.steadiness).filter(far);
     let strayed_s = strayed.map(|s| s.seconds).fold(0.0, f64::max);
     let held = |s: Steadiness| {
         if strayed_s >= MUCH_LONGER * s.seconds {
