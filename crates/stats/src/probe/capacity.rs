@@ -11,9 +11,6 @@ use crate::student;
 /// Seconds of the rate, per square root of a second: what the work of a limiter strays from a constant rate that varies by 2 % over
 /// 5 s. A cache that is full gives a storage's own speed, with what is emptied meanwhile, and strays by twice as much and more.
 const STRAYS: f64 = 0.1;
-/// So many times that is far, in a look of so many times the seconds.
-const FAR: f64 = 2.0;
-const MUCH_LONGER: f64 = 2.0;
 
 /// Beside the spread of its cycles, a short burst is known no better than this: the first seconds of a drain are coarse against such a
 /// bucket (simulated).
@@ -24,15 +21,7 @@ pub(super) const COARSE: f64 = 0.04;
 fn is_limiters(t: &Track) -> bool {
     let looks = || t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).filter_map(|d| d.steadiness);
     let longest_s = looks().map(|s| s.seconds).fold(0.0, f64::max);
-    // What is even for a while was so by chance, where a look that was much longer strayed far: of any kind, since it shows no rate. Large
-    // ops that end together stray by a latency, and a look that is too short against that tells nothing.
-    let far = |s: &Steadiness| s.growth.is_finite() && s.wander_s > FAR * STRAYS * s.seconds.sqrt();
-    let strayed = t.drains.iter().filter_map(|d| d.steadiness).filter(far);
-    let strayed_s = strayed.map(|s| s.seconds).fold(0.0, f64::max);
     let held = |s: Steadiness| {
-        if strayed_s >= MUCH_LONGER * s.seconds {
-            return false;
-        }
         // By chance some seconds are even: a brief look tells less.
         let brief = s.seconds < BRIEF * longest_s;
         let strays = if brief { 0.5 * STRAYS } else { STRAYS };
