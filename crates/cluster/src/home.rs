@@ -215,8 +215,11 @@ fn is_bare(dir: &Path) -> bool {
 
 fn remove_bare(dir: &Path) -> Result<(), SetupError> {
     let path = dir.join(JOURNAL);
-    // Whoever is making it holds its lock.
+    // Whoever is making it holds its lock; who had it since the look has made something of it.
     let held = path.exists().then(|| Journal::open(&path)).transpose()?;
+    if !is_bare(dir) {
+        return Err(foreign(dir, "something was made in it just now"));
+    }
     let journal = if held.is_some() { fs::remove_file(&path) } else { Ok(()) };
     journal.and_then(|()| fs::remove_dir(dir)).map_err(|e| {
         SetupError::input(format!("{} cannot be removed: {e}", dir.display()), "Remove it manually")
@@ -316,5 +319,13 @@ mod tests {
         let held = Journal::open(&home.dir().join(JOURNAL)).unwrap();
         assert!(home.stop().is_err() && home.dir().join(JOURNAL).exists());
         drop(held);
+        // Nor is what somebody keeps beside it, or what was made since it was looked at; and a file of that name need be no journal.
+        fs::write(home.dir().join("thesis"), "mine").unwrap();
+        assert!(home.stop().is_err() && remove_bare(home.dir()).is_err());
+        assert!(home.dir().join("thesis").exists() && home.dir().join(JOURNAL).exists());
+        fs::remove_file(home.dir().join("thesis")).unwrap();
+        fs::write(home.dir().join(JOURNAL), "dear diary").unwrap();
+        assert!(home.stop().is_err() && home.claim().is_err());
+        assert_eq!(fs::read_to_string(home.dir().join(JOURNAL)).unwrap(), "dear diary");
     }
 }

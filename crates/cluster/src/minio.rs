@@ -23,8 +23,6 @@ pub const PORT: u16 = 9000;
 /// How long all nodes may take until they are one cluster: on a slow link, with a small quota.
 const START: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A node that has said that it is healthy says otherwise now and then while the others start.
-const SETTLES: Duration = Duration::from_millis(300);
 /// What is shown of a log.
 const LAST_LINES: usize = 6;
 
@@ -168,14 +166,13 @@ impl MinioNode {
     }
 }
 
-/// Waits until each node says that the cluster can be written to, and has said so for a while; `ended`: whoever waits has had enough.
+/// Waits until each node says that the cluster can be written to; `stopped`: whoever waits has had enough.
 pub fn await_cluster(
     nodes: &mut [MinioNode],
     plan: &MinioPlan,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), SetupError> {
     let began = Instant::now();
-    let mut well_since: Option<Instant> = None;
     loop {
         if stopped() {
             return Err(SetupError::Interrupted);
@@ -184,13 +181,8 @@ pub fn await_cluster(
             return Err(SetupError::input(why, "Correct what it says"));
         }
         let Some(waits) = nodes.iter().find(|n| !is_healthy(&n.address, plan.trust.as_ref())) else {
-            if well_since.get_or_insert_with(Instant::now).elapsed() >= SETTLES {
-                return Ok(());
-            }
-            std::thread::sleep(LOOK_EVERY);
-            continue;
+            return Ok(());
         };
-        well_since = None;
         if began.elapsed() > START {
             return Err(SetupError::input(
                 format!(

@@ -8,7 +8,7 @@ use plimsoll_cluster::{BoxFault, BoxHome, ClusterSpec, Keys, RunningCluster, ask
 use plimsoll_model::plan::{EmbeddedCluster, TlsSpec};
 use plimsoll_model::units::{BytesRate, LinkRate, Size};
 use plimsoll_setup::SetupError;
-use plimsoll_setup::s3::{SigningKeys, await_uploads};
+use plimsoll_setup::s3::await_uploads;
 use plimsoll_target::s3::Credentials;
 
 use super::target_s3::pair;
@@ -155,11 +155,7 @@ fn run(a: &MadeArgs) -> Result<Exit, Fault> {
     let (keys, are_new) = keys()?;
     signals::install(signals::ProcessRole::Server);
     sweep(&mut |left| output::tell(format_args!("plimsoll: {left}")));
-    let signing = SigningKeys {
-        access_key: keys.access_key.clone(),
-        secret_key: keys.secret_key.clone(),
-        session_token: None,
-    };
+    let signing = (keys.access_key.clone(), keys.secret_key.clone());
     let mut cluster = match RunningCluster::start(&spec, keys, &signals::was_asked_to_stop) {
         Err(SetupError::Interrupted) => return Ok(Exit::Interrupted),
         started => started?,

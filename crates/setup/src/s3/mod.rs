@@ -17,6 +17,5 @@ pub use connect::{
 };
 pub use held::{EXPIRED_KEYS, HeldKeys};
 pub(crate) use outside::ThisMachine;
-pub use plimsoll_s3::Credentials as SigningKeys;
 pub use plimsoll_s3::xml::{ListPage, ListedObject};
 pub use uploads::await_uploads;

@@ -19,17 +19,18 @@ const UPLOADS: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Waits until each server of `pattern` takes uploads, and leaves nothing there. `stopped`: whoever waits has had enough.
+/// Waits until each server of `pattern` takes uploads, and leaves nothing there: of a cluster that was just made, in which nobody has
+/// anything yet. `keys`: access and secret key; `stopped`: whoever waits has had enough.
 pub fn await_uploads(
     pattern: &str,
-    credentials: Credentials,
+    (access_key, secret_key): (String, String),
     tls: &TlsSpec,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), SetupError> {
     let wrong = |e: AdminError| SetupError::input(e.message, e.remedy);
     let endpoints = Endpoint::expand(pattern)
         .map_err(|e| SetupError::input(e.to_string(), "Correct the servers' addresses"))?;
-    let keys = LiveKeys::from(credentials);
+    let keys = LiveKeys::from(Credentials { access_key, secret_key, session_token: None });
     let admin = |endpoint: &Endpoint| {
         Admin::new(AdminSetup {
             endpoint: endpoint.clone(),
