@@ -46,7 +46,7 @@ use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary}
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
-use plimsoll_stats::probe::refusals_cost_tokens;
+use plimsoll_stats::probe::{may_refuse_all, refused_after_s};
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{RunData, Totals, Window};
@@ -108,9 +108,9 @@ pub fn judge(
         Some(ControllerSpec::Limits { .. } | ControllerSpec::Saturation { .. })
     );
     let concluded = replay::conclude(data, totals).unwrap_or_default();
-    let limiter_known = refusals_cost_tokens(&concluded.findings);
+    let limiter_known = may_refuse_all(&concluded.findings);
     let mut outages = outages::of_run(data);
-    outages::not_of_a_limiter(&mut outages, limiter_known);
+    outages::not_of_a_limiter(&mut outages, limiter_known, refused_after_s(&concluded.findings));
     let mut facts = Vec::new();
     for t in totals {
         let (mut of_stage, looked_at) = seen::judge_stage(data, t, &lines, limiter_known);

@@ -220,10 +220,17 @@ fn majority(points: &[SeriesCounts], ended: u64) -> Option<String> {
     (surely > ended / 2).then(|| most.name().to_owned())
 }
 
-/// A probe that found what refusals cost knows why all of a load was refused: that was its limiter, and no outage.
-pub fn not_of_a_limiter(outages: &mut Vec<Outage>, limiter_known: bool) {
-    outages.retain(|o| !limiter_known || o.kind != OutageKind::Throttled);
+/// A probe that found a limiter which refuses all for a while knows why all of a load was refused: that was no outage. Nor was it for as
+/// long as such a limiter keeps refusals waiting (a tarpit).
+pub fn not_of_a_limiter(outages: &mut Vec<Outage>, limiter_known: bool, refused_after_s: Option<f64>) {
+    let waits_s = LATER * refused_after_s.unwrap_or(0.0);
+    let waits = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s) - o.span.from_s <= waits_s;
+    let is_its = |o: &Outage| o.kind == OutageKind::Throttled || o.kind == OutageKind::Silent && waits(o);
+    outages.retain(|o| !limiter_known || !is_its(o));
 }
+
+/// Refusals are not answered to the instant: a silence between them is so much longer at the most (a choice).
+const LATER: f64 = 1.25;
 
 /// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
 /// pilot of a sweep, a stage without a window) has nothing to void.
@@ -383,7 +390,7 @@ mod tests {
     #[test]
     fn what_a_proved_limiter_refuses_is_no_outage() {
         use plimsoll_model::claim::OutageSpan;
-        use plimsoll_stats::probe::refusals_cost_tokens;
+        use plimsoll_stats::probe::may_refuse_all;
         let span = || OutageSpan {
             stage: 0,
             load_s: 0.0,
@@ -396,13 +403,22 @@ mod tests {
         let penalty = |evidence: &[(&str, &str)]| {
             let mut f = Finding::new("F41", "limit_penalty", Level::Info, "x");
             f.evidence = evidence.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
-            refusals_cost_tokens(&[f])
+            may_refuse_all(&[f])
         };
         let mut outages = vec![of(OutageKind::Throttled), of(OutageKind::Silent)];
-        not_of_a_limiter(&mut outages, penalty(&[]));
+        not_of_a_limiter(&mut outages, penalty(&[]), None);
         assert_eq!(outages.len(), 2, "refusals are free: nothing is known of these");
-        not_of_a_limiter(&mut outages, penalty(&[("refusals", "cost tokens")]));
+        assert!(
+            !penalty(&[("refusals", "of all that comes, for a while")]),
+            "that is said of a limit's cause"
+        );
+        not_of_a_limiter(&mut outages, penalty(&[("refusals", "cost tokens")]), None);
         assert_eq!(outages.iter().map(|o| o.kind).collect::<Vec<_>>(), [OutageKind::Silent]);
+        // Five seconds: of a tarpit of two they are an outage, of one of five they are not.
+        not_of_a_limiter(&mut outages, true, Some(2.0));
+        assert_eq!(outages.len(), 1);
+        not_of_a_limiter(&mut outages, true, Some(5.0));
+        assert!(outages.is_empty());
     }
 
     #[test]

@@ -121,6 +121,9 @@ fn score((index, seed): (usize, u64), truth: &ProductTruth, o: &ProbeOutcome) ->
     let in_flight = o.answers.at_once.filter(|a| a.sure).map(|a| a.passes);
     match (truth.family, truth.holds_per_s, truth.in_service) {
         (LawFamily::Free, ..) if o.is_limited(Resource::Ops) || o.is_limited(Resource::Bytes) => Wrong,
+        (LawFamily::Free, ..) if o.per_connection().is_some() => Wrong,
+        // A rate that is there, and that is told to grow.
+        (_, Some(_), _) | (_, _, Some(_)) if o.grows.is_some() => Wrong,
         (LawFamily::Free, ..) => Right,
         (_, Some(holds), _) => match quoted(o) {
             Some(rate) if (rate / holds - 1.0).abs() <= NEAR => Right,
@@ -136,6 +139,15 @@ fn score((index, seed): (usize, u64), truth: &ProductTruth, o: &ProbeOutcome) ->
             Some(_) => Wrong,
             None => Open,
         },
+        // It grows while it is asked, and no rate of it is quoted.
+        (LawFamily::Grows, None, None) if quoted(o).is_none() && o.grows.is_some() => Right,
+        (LawFamily::PerConnection, None, None) if quoted(o).is_none() => {
+            match o.per_connection().zip(truth.connection_bytes_per_s) {
+                Some((e, rate)) if (e.value / rate - 1.0).abs() <= NEAR => Right,
+                Some(_) => Wrong,
+                None => Open,
+            }
+        }
         // No rate is declared to hold: what is quoted is held against what is counted.
         (_, None, None) => match quoted(o) {
             Some(rate) if holds(index, seed, rate) => Right,
@@ -155,7 +167,7 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
         all.extend(cases);
     }
     let limited = || all.iter().filter(|c| c.truth.family != LawFamily::Free);
-    let [wrong, right, covers] = shares(limited(), "");
+    let [wrong, right, passing, covers] = shares(limited(), "");
     out.push(wrong);
     out.push(ScoreRow::share(
         "– \"no limiter\" where one refused",
@@ -163,7 +175,7 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
         limited().count(),
         Goal::AtMost(0.0),
     ));
-    out.extend([right, covers]);
+    out.extend([right, passing, covers]);
     let free: Vec<&ProductCase> = all.iter().filter(|c| c.truth.family == LawFamily::Free).collect();
     let wrong = free.iter().filter(|c| c.score == ProductScore::Wrong).count();
     out.push(ScoreRow::share("products, none: called a limiter", wrong, free.len(), Goal::AtMost(0.02)));
@@ -246,10 +258,17 @@ fn with_default_budget(s: &Settings) -> Vec<ScoreRow> {
 }
 
 /// Of limiters: how many statements are wrong, rates are near, and intervals have the truth in them.
-fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str) -> [ScoreRow; 3] {
+fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str) -> [ScoreRow; 4] {
     let wrong = limited.clone().filter(|c| c.score == ProductScore::Wrong).count();
     let rated: Vec<&ProductCase> = limited.clone().filter(|c| c.truth.holds_per_s.is_some()).collect();
     let right = rated.iter().filter(|c| c.score == ProductScore::Right).count();
+    // What a limiter that delays comes to is its rate, whether or not it is known to be a limiter's.
+    let passes = |c: &ProductCase| c.seen.ops.known().filter(|_| c.truth.family == LawFamily::KeepsRate);
+    let near = |c: &ProductCase| {
+        let off = passes(c).zip(c.truth.holds_per_s).map(|(e, holds)| (e.value / holds - 1.0).abs());
+        c.score == ProductScore::Right || c.score == ProductScore::Open && off.is_some_and(|off| off <= NEAR)
+    };
+    let passing = rated.iter().filter(|c| near(c)).count();
     let told: Vec<&&ProductCase> = rated.iter().filter(|c| quoted(&c.seen).is_some()).collect();
     let covers =
         told.iter().filter(|c| known(&c.seen).zip(c.truth.holds_per_s).is_some_and(|(e, h)| e.contains(h)));
@@ -261,6 +280,10 @@ fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str
             Goal::AtMost(0.02),
         ),
         ScoreRow::share(format!("– rate to quote within 3 %{with}"), right, rated.len(), Goal::AtLeast(0.95)),
+        ScoreRow::shown(
+            format!("– – with what is told of whoever delays, be it a limiter or the storage{with}"),
+            format!("{} ({passing} of {})", percent(passing as f64 / rated.len() as f64), rated.len()),
+        ),
         ScoreRow::share(
             format!("– interval of the rate covers{with}"),
             covers.count(),

@@ -25,8 +25,8 @@ const MOST_SLICES: usize = 12_000;
 const RATE_APART: f64 = 0.025;
 /// What is further behind, as the logarithm of odds, is no hypothesis any more.
 const BEHIND: f64 = 6.0;
-/// Laws, the best ones, of which it is asked how well their rate is known.
-const BOUNDED: usize = 4;
+/// Laws, each with the periods or times that may be its own, of which it is asked how well their rate is known: the best ones.
+const BOUNDED: usize = 10;
 
 /// A law with what fits best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,24 +181,18 @@ pub fn contest(record: &LoadRecord) -> Option<LawContest> {
     };
     let ahead: Vec<f64> = (0..laws.len()).map(|i| laws[i].0 - best_other(i)).collect();
     let ahead_of_none = laws[0].0 - null;
-    let mut variants = Vec::new();
-    let fits = laws.iter().zip(ahead).enumerate().map(|(i, ((at, c), ahead))| {
-        // How well it is known matters of those that may be it.
-        if i >= BOUNDED || *at < laws[0].0 - BEHIND {
-            return c.fit((0.0, f64::INFINITY), ahead, floor);
-        }
-        let sides = bounds(&mut judge, c, n);
-        variants.extend(sides.into_iter().flatten().map(|v| (score(v.error, v.law.parameters()), v)));
-        let [low, high] = sides.map(|v| v.map(|v| v.p[0]));
+    // How well a rate is known matters of those that may be it.
+    let may_be = scored.iter().filter(|s| s.0 > scored[0].0 - BEHIND).take(BOUNDED);
+    let ridges: Vec<(LawCandidate, [Ridge; 2])> =
+        may_be.map(|(_, c)| (*c, [-1.0, 1.0].map(|sign| ridge(&mut judge, c, n, sign)))).collect();
+    let fits = laws.iter().zip(ahead).map(|((_, c), ahead)| {
+        let sides = ridges.iter().find(|(of, _)| of.law == c.law && of.p == c.p).map(|r| &r.1);
+        let [low, high] = sides.map_or([None, None], |sides| [sides[0].bound, sides[1].bound]);
         c.fit((low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY)), ahead, floor)
     });
     let fits = fits.collect();
-    // A rate that is not known well is several.
-    let apart = |v: &(f64, LawCandidate)| {
-        let of = laws.iter().find(|l| l.1.law == v.1.law);
-        of.is_some_and(|l| (v.1.p[0] / l.1.p[0] - 1.0).abs() > RATE_APART)
-    };
-    let variants: Vec<(f64, LawCandidate)> = variants.into_iter().filter(apart).collect();
+    let on = ridges.iter().flat_map(|(_, sides)| sides).flat_map(|side| &side.on);
+    let variants: Vec<(f64, LawCandidate)> = on.map(|v| (score(v.error, v.law.parameters()), *v)).collect();
     let hypotheses = weighed(&scored, &variants, floor);
     Some(LawContest { fits, hypotheses, n_eff: n, ahead_of_none })
 }
@@ -217,22 +211,36 @@ fn weighed(scored: &[(f64, LawCandidate)], bounds: &[(f64, LawCandidate)], floor
     .collect()
 }
 
-/// With the lowest and the highest rate that explain the record hardly worse, and the other parameters as suits them.
-fn bounds(judge: &mut LawErrors<'_>, best: &LawCandidate, n: f64) -> [Option<LawCandidate>; 2] {
+/// A law with lower rates than its best, or with higher ones, and the other parameters as suits them.
+struct Ridge {
+    /// Rates that explain the record hardly worse, [`RIDGE_APART`] from each other: one that is not known well is several.
+    on: Vec<LawCandidate>,
+    /// The one that explains it so much worse that it bounds them; absent: none within [`RIDGE_END`].
+    bound: Option<f64>,
+}
+
+/// As a share, to begin with, and how much further each time; as logarithms, how far.
+const RIDGE_STEP: f64 = 0.01;
+const RIDGE_FURTHER: f64 = 1.6;
+const RIDGE_END: f64 = 1.2;
+const RIDGE_APART: f64 = 0.1;
+
+fn ridge(judge: &mut LawErrors<'_>, best: &LawCandidate, n: f64, sign: f64) -> Ridge {
     let floor = judge.floor;
     let at = ln_likelihood(best.error, floor, n);
-    let mut side = |sign: f64| {
-        let mut from = *best;
-        let mut away = 0.01;
-        while away < 1.0 {
-            from.p[0] = best.p[0] * (sign * away).exp();
-            from = searched(judge, from, 1, REPLAYS / 4);
-            if at - ln_likelihood(from.error, floor, n) > WITHIN {
-                return Some(from);
-            }
-            away *= 1.6;
+    let mut out = Ridge { on: Vec::new(), bound: None };
+    let (mut from, mut away, mut last) = (*best, RIDGE_STEP, RATE_APART - RIDGE_APART);
+    while away < RIDGE_END && out.bound.is_none() {
+        from.p[0] = best.p[0] * (sign * away).exp();
+        from = searched(judge, from, 1, REPLAYS / 4);
+        if at - ln_likelihood(from.error, floor, n) > WITHIN {
+            out.bound = Some(from.p[0]);
         }
-        None
-    };
-    [side(-1.0), side(1.0)]
+        if away >= last + RIDGE_APART || out.bound.is_some() && away >= RATE_APART {
+            out.on.push(from);
+            last = away;
+        }
+        away *= RIDGE_FURTHER;
+    }
+    out
 }

@@ -54,7 +54,8 @@ pub(super) fn steps_of(record: &LoadRecord) -> (Vec<ReplayStep>, Vec<StepPlace>)
                 let near = (last.asked / last.dt_s - per_s).abs() <= ALIKE * per_s.max(1.0);
                 near && (s.at_s - last.end_s()).abs() < 1e-6
             };
-            match steps.last_mut().filter(|last| !opens && !begins && alike(last)) {
+            let same_bin = places.last().is_some_and(|p| p.bin == bin);
+            match steps.last_mut().filter(|last| !opens && !begins && same_bin && alike(last)) {
                 Some(last) => {
                     last.dt_s += s.dt_s;
                     last.asked += s.asked;
@@ -110,7 +111,7 @@ impl<'a> LawErrors<'a> {
                     }
                 }
                 room_s -= s.dt_s;
-                let is_shut = s.passed <= SHUT * s.ended();
+                let is_shut = s.passed <= SHUT * s.decided();
                 let edge = (open && s.refused > 0.0) || (!is_shut && shut_s >= BIN_S);
                 open &= s.refused <= 0.0;
                 shut_s = if is_shut { shut_s + s.dt_s } else { 0.0 };

@@ -47,8 +47,8 @@ impl Guess {
                 }
             }
             for s in &load {
-                let is_shut = s.passed <= SHUT * s.ended();
-                if s.ended() <= 0.0 {
+                let is_shut = s.passed <= SHUT * s.decided();
+                if s.decided() <= 0.0 {
                     continue;
                 }
                 let since_s = shut_at.map(|from| s.at_s - from);

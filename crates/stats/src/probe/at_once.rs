@@ -130,6 +130,10 @@ impl Probe {
         let beside_per_s = math::mean(&small.x[small.x.len() / 3..]);
         let high = small.concurrency;
         self.questions.at_once_asked = true;
+        // What grows while it is asked is no number yet; and clients that are kept waiting are fewer than are in flight.
+        if self.is_growing() || self.record.refused_after_s().is_some() {
+            return None;
+        }
         let share = small.steadiness.map_or(0.0, |s| s.refused);
         if share < cause::REFUSED || beside_per_s <= 0.0 {
             return None;
@@ -215,9 +219,17 @@ impl Probe {
     }
 
     fn at_once_is(&mut self, found: Option<AtOnce>) -> ProbeAction {
-        self.questions.answers.at_once = found;
-        self.questions.answers.is_unclear = found.is_none();
-        // No rate is limited, as far as can be known: there is nothing to drain.
-        if found.is_some() { self.finish() } else { self.choose() }
+        // No rate is limited, as far as can be known: there is nothing to drain. Where large ops were of no help, a rate may be: it is
+        // what holding back finds, or does not.
+        let unsure = found.filter(|a| !a.sure && self.options.moves_bytes);
+        self.questions.maybe_at_once = unsure;
+        self.questions.answers.at_once = found.filter(|_| unsure.is_none());
+        // Where small ops were refused at a rate that is held, a storage that moves large ones unevenly makes nothing of that unclear.
+        let held = |d: &super::DrainEvidence| {
+            d.steadiness.is_some_and(|s| s.refused >= cause::REFUSED && s.is_held_exactly())
+        };
+        let is_held = self.tracks[Resource::Ops as usize].drains.iter().any(held);
+        self.questions.answers.is_unclear = self.questions.answers.at_once.is_none() && !is_held;
+        if self.questions.answers.at_once.is_some() { self.finish() } else { self.choose() }
     }
 }

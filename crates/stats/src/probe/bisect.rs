@@ -82,6 +82,13 @@ impl Probe {
         if b.holds {
             // It passed for a short while only: no rate that holds was found.
             if refused.max(t.refused_from(0.0, dt)) >= super::cause::REFUSED {
+                // A law's rate that held before does all the same.
+                self.questions.least_refused =
+                    Some(b.offered).into_iter().chain(self.questions.least_refused).reduce(f64::min);
+                self.questions.contest = crate::laws::contest(&self.record);
+                if let Some(action) = self.tell_what_held() {
+                    return action;
+                }
                 self.questions.answers.held_back = Some(HeldBack::Less { offered: b.offered });
                 return self.choose();
             }
@@ -132,7 +139,9 @@ impl Probe {
 
     pub(super) fn bisect(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
         b.offered = match b.high {
-            None => 2.0 * b.low,
+            None if b.low > 0.0 => 2.0 * b.low,
+            // Nothing was told of it yet.
+            None => b.offered,
             Some(high) if b.low > 0.0 => (b.low * high).sqrt(),
             Some(high) => 0.5 * high,
         };
@@ -153,6 +162,9 @@ impl Probe {
             if keep_s > 0.0 && b.low_s < hold::HOLDS_S {
                 if keep_s > self.left_s() {
                     // What passed for a short while is no bound.
+                    if let Some(action) = self.tell_what_held() {
+                        return action;
+                    }
                     b.low = 0.0;
                     return self.bisected(b);
                 }
@@ -175,8 +187,11 @@ impl Probe {
     /// Bounds are bounds: a rate that was refused at the most, one that was not at the least.
     fn bisected(&mut self, b: Bisection) -> ProbeAction {
         if b.low_s > 0.0 {
-            let value = b.high.map_or(b.low, |high| (b.low * high).sqrt());
-            let e = Estimate { value, low: b.low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
+            // Far apart, what holds is the lower one, and not what lies between them.
+            let near = b.high.filter(|high| *high < HELD_KNOWN * HELD_KNOWN * b.low);
+            let value = near.map_or(b.low, |high| (b.low * high).sqrt());
+            let low = hold::HELD_AT_LEAST * b.low;
+            let e = Estimate { value, low, high: b.high.unwrap_or(f64::INFINITY), n_eff: 1.0 };
             self.questions.answers.penalty = Some(Penalty::CostsTokens(e));
             self.questions.answers.free_s = Some(b.low_s);
         }

@@ -20,14 +20,18 @@ pub struct ByLaw {
     pub next: Option<(RivalLaw, f64)>,
     /// The other laws have lost; if not, they come to the same rate.
     pub sure: bool,
+    /// Next to all of the likelihood is of laws that come to this rate.
+    pub agreed: bool,
     /// Independent seconds that decided.
     pub n_eff: f64,
-    /// Ops per second that were offered, of which none were refused.
+    /// Ops per second that were offered, of which none were refused; or would be, where there was no time to try it.
     pub offered: f64,
-    /// For so long, seconds.
+    /// For so long, seconds; 0: it was not tried, and the law foretold what other trials would come to.
     pub seconds: f64,
     /// Ops per second that were offered, and refused.
     pub refused: f64,
+    /// When the law had said, not before and not later.
+    pub foreseen: bool,
     /// Without load before it, at the least, seconds.
     pub rest_s: f64,
 }
@@ -36,9 +40,14 @@ impl ByLaw {
     /// The rate: what is sure of it is what held and what was refused. By the law alone it is known better, which is another claim.
     pub fn rate(&self) -> Estimate {
         let value = self.fit.rate_per_s;
-        // What passes in a period was counted, whatever was refused beside it.
-        let counted = self.sure && self.fit.law == RivalLaw::Calendar;
-        let high = if counted { self.refused.min(BOUNDED * value) } else { self.refused };
+        if self.seconds <= 0.0 {
+            let (low, high) = self.fit.rate_bounds;
+            let high = (FORETOLD * high).min(self.refused).max(value);
+            return Estimate { value, low: (low / FORETOLD).min(value), high, n_eff: 1.0 };
+        }
+        // What passes in a period was counted, whatever was refused beside it; and what was foreseen of a higher rate is of that law.
+        let told = self.sure && self.fit.law == RivalLaw::Calendar || self.agreed && self.foreseen;
+        let high = if told { self.refused.min(BOUNDED * value) } else { self.refused };
         Estimate { value, low: HELD_AT_LEAST * self.offered, high, n_eff: 1.0 }
     }
 }
@@ -66,12 +75,12 @@ pub(super) struct LawTrial {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum LawStep {
-    /// What tells most between the laws that are left.
-    Explore { offered: f64, length_s: f64 },
+    /// What tells most between the laws that are left; and when the likeliest says that it is refused, seconds.
+    Explore { offered: f64, length_s: f64, foreseen_s: Option<f64> },
     /// The rate, for long.
     Holds,
     /// More than the rate: the law says when that is refused.
-    Above { offered: f64 },
+    Above { offered: f64, foreseen_s: f64 },
 }
 
 /// So much of the law's rate is offered, surely less than it.
@@ -83,6 +92,8 @@ const NEAR: f64 = 0.03;
 /// more is asked.
 const TRIED: f64 = 0.015;
 const SETTLED: f64 = 1.05;
+/// So little more of a law's rate may hold for a while: tokens of a rest, which it explains.
+const AS_MUCH: f64 = 1.02;
 /// More of it, so that tokens last for as short a time as it takes; the first that is refused soon enough.
 const MORE: [f64; 3] = [1.29, 1.6, 2.0];
 const SOON_S: f64 = 40.0;
@@ -91,6 +102,8 @@ const BOUNDED: f64 = 1.3;
 /// A refusal that is foreseen is waited for by so much longer (as a share, and in seconds).
 const FORESEEN: f64 = 0.3;
 const FORESEEN_S: f64 = 2.0;
+/// And it was as foreseen within that share, or within this, seconds: whole ops, and slices.
+const SOON_ENOUGH_S: f64 = 1.0;
 /// No rest before a rate is to hold is shorter, seconds.
 const LEAST_REST_S: f64 = 3.0;
 /// Rests that are tried, seconds; and laws that are asked whether they are long enough.
@@ -114,10 +127,30 @@ const SHORT_S: f64 = 3.0;
 const MORE_REST: f64 = 1.15;
 /// Share of the most that passed in a second that the storage is sure to do again (guess).
 const STORAGE: f64 = 0.8;
+/// What held and what was refused are near enough to each other; and a search that brings them nearer takes so long, seconds.
+const NEAR_ENOUGH: f64 = 1.06;
+const SEARCH_S: f64 = 60.0;
 /// Trials that laws ask for.
 const MOST_TRIES: usize = 16;
 /// Less than this share of the rate is almost nothing.
 const LITTLE: f64 = 0.1;
+
+/// Trials, one after the other, that go as a law says, before its rate is told without having been tried; and how much further than the
+/// law's own bounds that rate may lie.
+const LEAST_FORETOLD: u32 = 2;
+const FORETOLD: f64 = 1.05;
+
+/// It was refused when it was said to be.
+fn is_as_said(refused_s: f64, said_s: f64) -> bool {
+    (refused_s - said_s).abs() <= (FORESEEN * said_s).max(SOON_ENOUGH_S)
+}
+
+/// Share of the likelihood of laws that come to so much.
+fn share_near(found: &LawContest, per_s: f64) -> f64 {
+    let near = |h: &&LawHypothesis| (h.fit.rate_per_s / per_s - 1.0).abs() < NEAR;
+    let all: f64 = found.hypotheses.iter().map(|h| h.weight).sum();
+    found.hypotheses.iter().filter(near).map(|h| h.weight).sum::<f64>() / all
+}
 
 impl LawTrial {
     pub fn phase(&self) -> String {
@@ -128,7 +161,7 @@ impl LawTrial {
                 format!("telling laws apart ({law} is the likeliest): offering {} op/s", n(offered))
             }
             LawStep::Holds => format!("{law}: do {} op/s hold without refusals?", n(self.law.offered)),
-            LawStep::Above { offered } => {
+            LawStep::Above { offered, .. } => {
                 format!("{law}: are {} op/s refused when it says so?", n(offered))
             }
         }
@@ -188,40 +221,65 @@ impl Probe {
         let rested_s = self.now_s - self.record.end_s();
         let rest_s = self.rest_before(&likely, trial.law.offered).map(|s| s.max(self.questions.least_rest_s));
         let to_rest_s = rest_s.map(|s| (s - rested_s).max(0.0));
-        let holds_s = to_rest_s.map(|s| s + trial.law.seconds + above_s);
+        let room_s = to_rest_s.map(|s| self.left_s() - s - above_s).filter(|s| *s >= LEAST_HOLD_S);
+        // Time is kept for whether a rate holds, where there is enough of it.
+        let kept_s = room_s
+            .and(to_rest_s)
+            .map_or(0.0, |s| (s + trial.law.seconds + above_s).min(CALM_S + LEAST_HOLD_S));
         // Before a law explains more than that each load had a rate of its own, none is asked to hold.
         let known = best.is_likely && found.ahead_of_none >= laws::WON;
         let agree = known && share(&|rate| (rate / best.rate_per_s - 1.0).abs() < NEAR) >= AGREES;
-        if !agree || tried(best.rate_per_s) {
+        let mut asks = agree && !tried(best.rate_per_s);
+        if !asks {
             let bounds = DesignBounds {
                 most_per_s: self.most_offered(),
                 least_per_s,
                 least_rest_s: self.questions.least_rest_s,
-                most_s: self.left_s() - holds_s.unwrap_or(0.0).min(CALM_S + LEAST_HOLD_S),
+                most_s: self.left_s() - kept_s,
                 rested_s,
                 longest_s: LONGEST_S,
             };
             if let Some(d) = design::design(&self.record, &found.hypotheses, bounds) {
                 self.questions.law_trials += 1;
                 trial.law.rest_s = d.rest_s;
-                trial.step = LawStep::Explore { offered: d.offered, length_s: d.length_s };
+                let state = best.state(&self.record);
+                let foreseen_s = state.first_refusal_s(d.rest_s, d.offered, d.length_s);
+                trial.step = LawStep::Explore { offered: d.offered, length_s: d.length_s, foreseen_s };
                 let rest_s = (d.rest_s - rested_s).max(0.0);
                 return Some(self.offer_law(trial, d.offered, d.length_s, rest_s));
             }
+            // No trial tells more of the laws that are left: whether the best one's rate holds does.
+            asks = best.is_likely && !tried(best.rate_per_s);
         }
-        if !known || tried(best.rate_per_s) || trial.law.offered > self.most_offered() {
+        if !asks || trial.law.offered > self.most_offered() {
             return None;
         }
-        trial.law.seconds = (self.left_s() - to_rest_s? - above_s).min(trial.law.seconds);
-        if trial.law.seconds < LEAST_HOLD_S {
-            return None;
-        }
-        trial.law.rest_s = rest_s?;
+        let (Some(room_s), Some(rest_s)) = (room_s, rest_s) else { return self.foretell(trial, rested_s) };
+        trial.law.seconds = room_s.min(trial.law.seconds);
+        trial.law.rest_s = rest_s;
         trial.bounded = trial.law.refused > best.rate_per_s && trial.law.refused <= BOUNDED * best.rate_per_s;
         self.questions.law_trials += 1;
         self.questions.laws_tried.push(best.rate_per_s);
         let rest_s = (trial.law.rest_s - rested_s).max(0.0);
         Some(self.offer_law(trial, trial.law.offered, trial.law.seconds, rest_s))
+    }
+
+    /// Where there is no time to try whether a rate holds: whether more of it is refused when the law says.
+    fn foretell(&mut self, mut trial: LawTrial, rested_s: f64) -> Option<ProbeAction> {
+        let fit = trial.law.fit;
+        let state = fit.state(&self.record);
+        let rest_s = rested_s.max(self.questions.least_rest_s).max(LEAST_REST_S);
+        let left_s = self.left_s() - (rest_s - rested_s) - FORESEEN_S - SHORT_S;
+        let most = self.most_offered();
+        let (offered, said_s) =
+            MORE.into_iter().map(|more| more * fit.rate_per_s).filter(|o| *o <= most).find_map(|o| {
+                Some((o, state.first_refusal_s(rest_s, o, SOON_S.min(left_s / (1.0 + FORESEEN)).max(0.0))?))
+            })?;
+        let length_s = (1.0 + FORESEEN) * said_s + FORESEEN_S + SHORT_S;
+        self.questions.law_trials += 1;
+        trial.law.rest_s = rest_s;
+        trial.step = LawStep::Explore { offered, length_s, foreseen_s: Some(said_s) };
+        Some(self.offer_law(trial, offered, length_s, rest_s - rested_s))
     }
 
     fn by_law_of(&self, found: &LawContest, fit: LawFit, refused: Option<f64>) -> ByLaw {
@@ -234,22 +292,26 @@ impl Probe {
             // Not sure of it: only one that has not lost is named.
             next: next.filter(|f| sure || f.ahead > -laws::WON).map(|f| (f.law, f.ahead.abs())),
             sure,
+            agreed: share_near(found, fit.rate_per_s) >= AGREES,
             n_eff: found.n_eff,
             offered: SURELY * fit.rate_per_s,
             seconds: hold::HOLDS_S,
             refused: refused.unwrap_or(f64::INFINITY),
+            foreseen: false,
             rest_s: 0.0,
         }
     }
 
-    /// The shortest rest after which no law that comes to as much foresees a refusal of what is offered, and a little more of it; seconds.
+    /// The shortest rest after which next to no law that comes to as much foresees a refusal of what is offered, and a little more of it;
+    /// seconds.
     fn rest_before(&self, likely: &[LawHypothesis], offered: f64) -> Option<f64> {
-        let laws: Vec<LawFit> = likely
+        let asked: Vec<&LawHypothesis> = likely
             .iter()
-            .map(|h| h.fit)
-            .filter(|f| SURELY * f.rate_per_s >= (1.0 - TRIED) * offered)
+            .filter(|h| SURELY * h.fit.rate_per_s >= (1.0 - TRIED) * offered)
             .take(MOST_FORESEEN)
             .collect();
+        let laws: Vec<LawFit> = asked.iter().map(|h| h.fit).collect();
+        let all: f64 = asked.iter().map(|h| h.weight).sum();
         // How long it has to be calm, or without an attempt, shows no record before it was.
         let calms = |f: &LawFit| matches!(f.law, RivalLaw::UntilCalm | RivalLaw::Slower);
         let least_s = if laws.iter().any(calms) { CALM_S } else { LEAST_REST_S };
@@ -257,7 +319,10 @@ impl Probe {
         let refused = |rest_s: f64, s: &LawState| {
             s.first_refusal_s(rest_s, (1.0 - TRIED) * offered, hold::HOLDS_S).is_some()
         };
-        let enough = |rest_s: &f64| !states.iter().any(|s| refused(*rest_s, s));
+        let enough = |rest_s: &f64| {
+            let against = states.iter().zip(&asked).filter(|(s, _)| refused(*rest_s, s));
+            against.map(|(_, h)| h.weight).sum::<f64>() <= (1.0 - AGREES) * all
+        };
         RESTS_S.into_iter().find(enough).map(|s| (MORE_REST * s + 1.0).max(least_s))
     }
 
@@ -273,7 +338,7 @@ impl Probe {
         self.try_it(Trial {
             question: Question::Law(trial),
             size_bytes: self.options.small_bytes,
-            concurrency: self.concurrency_of(Resource::Ops),
+            concurrency: self.open_concurrency(),
             offered_per_s: Some(offered),
             length_s,
             rest_s,
@@ -299,38 +364,77 @@ impl Probe {
         let held = Some((l.law.offered, l.law.seconds));
         let (ok, tail) = t.tail(dt);
         let refused = t.refused_from(0.0, dt).max(tail) >= cause::REFUSED;
-        if t.begins_shut(dt) && l.rest_s() > 0.0 {
+        // What was refused from its begin was refused for what went before.
+        let shut = t.begins_shut(dt) && l.rest_s() > 0.0;
+        let of_it = |offered: f64| (refused && !shut).then_some(offered);
+        if shut {
             self.questions.least_rest_s = (LONGER * l.rest_s()).min(LONGEST_REST_S);
         }
         match l.step {
-            LawStep::Above { offered } => {
+            LawStep::Above { offered, foreseen_s } => {
                 let at_s = t.first_refusal(dt).map(|(s, _)| s);
+                let as_said = |s: f64| is_as_said(s, foreseen_s);
                 // Where it was not foreseen so, the laws are held against what was seen once more, and come to another rate.
                 let refused = if at_s.is_some() { offered } else { l.law.refused };
                 if refused.is_finite() {
-                    self.law_held(l, ByLaw { refused, ..l.law }, t)
+                    let foreseen = at_s.is_some_and(as_said);
+                    self.law_held(l, ByLaw { refused, foreseen, ..l.law }, t)
                 } else {
                     self.law_failed(l, held, None, t)
                 }
             }
-            LawStep::Explore { offered, length_s } => {
+            LawStep::Explore { offered, length_s, foreseen_s } => {
+                self.was_foretold(&l.law.fit, foreseen_s, t.first_refusal(dt).map(|(s, _)| s));
                 let passed = (!refused && ok >= hold::SHORT_OF * offered).then_some((offered, length_s));
-                self.law_failed(l, passed, refused.then_some(offered), t)
+                self.law_failed(l, passed, of_it(offered), t)
             }
             LawStep::Holds if refused || ok < hold::SHORT_OF * l.law.offered => {
-                self.law_failed(l, None, refused.then_some(l.law.offered), t)
+                self.law_failed(l, None, of_it(l.law.offered), t)
             }
             LawStep::Holds if l.bounded => self.law_held(l, l.law, t),
             LawStep::Holds => match self.above(&l.law) {
                 Some((offered, foreseen_s)) => {
                     let length_s = (1.0 + FORESEEN) * foreseen_s + FORESEEN_S + SHORT_S;
-                    self.offer_law(LawTrial { step: LawStep::Above { offered }, ..l }, offered, length_s, 0.0)
+                    self.offer_law(
+                        LawTrial { step: LawStep::Above { offered, foreseen_s }, ..l },
+                        offered,
+                        length_s,
+                        0.0,
+                    )
                 }
                 // What was refused before is the bound.
                 _ if l.law.refused.is_finite() => self.law_held(l, l.law, t),
                 _ => self.law_failed(l, held, None, t),
             },
         }
+    }
+
+    /// Whether a trial went as the likeliest law had said, and how many did one after the other.
+    fn was_foretold(&mut self, fit: &LawFit, foreseen_s: Option<f64>, refused_s: Option<f64>) {
+        let as_said = match (foreseen_s, refused_s) {
+            (Some(said), Some(s)) => is_as_said(s, said),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        let before = self
+            .questions
+            .foretold
+            .take()
+            .filter(|(law, rate, _)| *law == fit.law && (rate / fit.rate_per_s - 1.0).abs() < NEAR);
+        self.questions.foretold = as_said.then_some((fit.law, fit.rate_per_s, 1 + before.map_or(0, |b| b.2)));
+    }
+
+    /// Where there was no time to try whether a rate holds: a law that explains all that was seen, that no other contests the rate of, and
+    /// that has foretold what was tried.
+    pub(super) fn foretold_law(&self) -> Option<ByLaw> {
+        let found = self.questions.contest.as_ref()?;
+        let (law, rate, times) = self.questions.foretold?;
+        let fit = *found.fits.first()?;
+        let same = fit.law == law && (fit.rate_per_s / rate - 1.0).abs() < NEAR;
+        let told = same && times >= LEAST_FORETOLD && fit.is_close && found.ahead_of_none >= laws::WON;
+        let of = self.by_law_of(found, fit, self.questions.least_refused);
+        let refused = if of.refused > fit.rate_per_s { of.refused } else { f64::INFINITY };
+        (told && of.agreed).then_some(ByLaw { seconds: 0.0, refused, ..of })
     }
 
     /// What goes on after a trial that was no answer. `held`: what passed, for so long.
@@ -352,23 +456,15 @@ impl Probe {
         if let Some(action) = self.try_law(l.then, refused) {
             return action;
         }
-        if let Some(law) = self.questions.law_held.and_then(|law| self.law_after_all(law)) {
-            return self.law_holds(law);
+        // Where what was refused lies far above what held, a search brings them nearer.
+        let searches = !matches!(l.then, Interrupted::Less { .. }) && self.left_s() >= SEARCH_S;
+        let near = |law: &ByLaw| law.refused <= NEAR_ENOUGH * law.offered;
+        let told = self.questions.law_held.is_some_and(|law| near(&law) || self.law_after_all(law).is_some());
+        if let Some(action) = (told || !searches).then(|| self.tell_what_held()).flatten() {
+            return action;
         }
-        // A rate that held is one, whatever the law.
-        let pushed = self.outcome().ops.passed_per_s();
-        if let Some(law) = self.questions.law_held.filter(|law| {
-            law.refused.is_finite() && hold::outlasts(law.offered, law.seconds, pushed, law.rest_s)
-        }) {
-            let rate = Estimate {
-                value: law.offered,
-                low: HELD_AT_LEAST * law.offered,
-                high: law.refused,
-                n_eff: 1.0,
-            };
-            let calm_s = Some(law.rest_s);
-            return self.held(Some(HeldBack::More { rate, pushed, seconds: law.seconds, calm_s }));
-        }
+        let of_law = self.questions.law_held.map(|law| (law.offered, law.seconds));
+        let held = held.into_iter().chain(of_law).max_by(|a, b| a.0.total_cmp(&b.0));
         match l.then {
             Interrupted::Hold(h) => self.hold_on(h, held, refused_at),
             Interrupted::Bisect(b) => self.bisect_on(b, held, refused_at, t),
@@ -384,6 +480,31 @@ impl Probe {
         }
     }
 
+    /// The rate that held, with the law that explains it; or whatever the law.
+    pub(super) fn tell_what_held(&mut self) -> Option<ProbeAction> {
+        let law = self.questions.law_held?;
+        let refused = self.questions.least_refused.filter(|r| *r > law.offered).unwrap_or(f64::INFINITY);
+        let law = ByLaw { refused: law.refused.min(refused), ..law };
+        if let Some(law) = self.law_after_all(law) {
+            return Some(self.law_holds(law));
+        }
+        let pushed = self.outcome().ops.passed_per_s();
+        if !law.refused.is_finite() || !hold::outlasts(law.offered, law.seconds, pushed, law.rest_s) {
+            return None;
+        }
+        let low = HELD_AT_LEAST * law.offered;
+        let rate = Estimate { value: law.offered, low, high: law.refused, n_eff: 1.0 };
+        let (seconds, calm_s) = (law.seconds, Some(law.rest_s));
+        // It held by itself, however what passes beside refusals moves.
+        let answers = &mut self.questions.answers;
+        match pushed < LITTLE * law.offered {
+            true => (answers.penalty, answers.free_s) = (Some(Penalty::CostsTokens(rate)), Some(seconds)),
+            false => answers.held_back = Some(HeldBack::More { rate, pushed, seconds, calm_s }),
+        }
+        self.questions.hold = HoldState::Asked;
+        Some(self.choose())
+    }
+
     /// Its rate held. Where another law may be it that comes to more, that is tried, too.
     fn law_held(&mut self, l: LawTrial, law: ByLaw, t: Trial) -> ProbeAction {
         self.questions.law_held = Some(law);
@@ -391,6 +512,12 @@ impl Probe {
     }
 
     fn law_holds(&mut self, law: ByLaw) -> ProbeAction {
+        self.law_is(law);
+        (self.questions.hold, self.questions.penalty_asked) = (HoldState::Asked, true);
+        self.choose()
+    }
+
+    pub(super) fn law_is(&mut self, law: ByLaw) {
         let little = self.outcome().ops.passed_per_s() < LITTLE * law.fit.rate_per_s;
         let counts = matches!(law.fit.law, RivalLaw::CountsRefused | RivalLaw::TakesFirst);
         let answers = &mut self.questions.answers;
@@ -400,21 +527,24 @@ impl Probe {
             answers.penalty = None;
         }
         if counts && little {
-            (answers.penalty, answers.free_s) = (Some(Penalty::CostsTokens(law.rate())), Some(law.seconds));
+            let free_s = Some(law.seconds).filter(|s| *s > 0.0);
+            (answers.penalty, answers.free_s) = (Some(Penalty::CostsTokens(law.rate())), free_s);
         }
-        (self.questions.hold, self.questions.penalty_asked) = (HoldState::Asked, true);
-        self.choose()
     }
 
     /// The law that explains best all that was seen by now, with a rate of which what held is surely less.
     fn law_after_all(&self, law: ByLaw) -> Option<ByLaw> {
-        let found = self.questions.contest.as_ref()?;
+        let found =
+            self.questions.contest.as_ref().filter(|c| c.ahead_of_none >= laws::WON || law.foreseen)?;
         let fits = |f: &LawFit| {
             let share = law.offered / f.rate_per_s;
-            f.is_close && (SURELY / SETTLED..=1.0).contains(&share) && f.rate_per_s < law.refused
+            (f.is_close || f.is_likely && law.foreseen)
+                && (SURELY / SETTLED..=AS_MUCH).contains(&share)
+                && f.rate_per_s < law.refused
         };
         let fit = found.hypotheses.iter().filter(|h| !h.is_bound).map(|h| h.fit).find(fits)?;
         let of = self.by_law_of(found, fit, Some(law.refused).filter(|r| r.is_finite()));
-        Some(ByLaw { offered: law.offered, seconds: law.seconds, rest_s: law.rest_s, ..of })
+        let ByLaw { offered, seconds, rest_s, foreseen, .. } = law;
+        Some(ByLaw { offered, seconds, rest_s, foreseen, ..of })
     }
 }

@@ -11,6 +11,9 @@ use crate::student;
 /// Seconds of the rate, per square root of a second: what the work of a limiter strays from a constant rate that varies by 2 % over
 /// 5 s. A cache that is full gives a storage's own speed, with what is emptied meanwhile, and strays by twice as much and more.
 const STRAYS: f64 = 0.1;
+/// So many times that is far, in a look of so many times the seconds.
+const FAR: f64 = 2.0;
+const MUCH_LONGER: f64 = 2.0;
 
 /// Beside the spread of its cycles, a short burst is known no better than this: the first seconds of a drain are coarse against such a
 /// bucket (simulated).
@@ -21,7 +24,17 @@ pub(super) const COARSE: f64 = 0.04;
 fn is_limiters(t: &Track) -> bool {
     let looks = || t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).filter_map(|d| d.steadiness);
     let longest_s = looks().map(|s| s.seconds).fold(0.0, f64::max);
+    // What is even for a while was so by chance, where a look that was much longer strayed far, of any kind, since it shows no rate; and went
+    // on to. Ops that end together (QEMU lets 24 of 256 KiB go at once, every 1.6 s) are far from their rate by turns, and come back.
+    let far = |s: &Steadiness| {
+        s.growth.is_finite() && !s.comes_back() && s.wander_s > FAR * STRAYS * s.seconds.sqrt()
+    };
+    let strayed = t.drains.iter().filter_map(|d| d.steadiness).filter(far);
+    let strayed_s = strayed.map(|s| s.seconds).fold(0.0, f64::max);
     let held = |s: Steadiness| {
+        if strayed_s >= MUCH_LONGER * s.seconds {
+            return false;
+        }
         // By chance some seconds are even: a brief look tells less.
         let brief = s.seconds < BRIEF * longest_s;
         let strays = if brief { 0.5 * STRAYS } else { STRAYS };
@@ -180,5 +193,29 @@ mod tests {
         let (bucket, cache) = seen_with(0.01);
         assert!(matches!(bucket, Capacity::AtLeast(_) | Capacity::Measured(_)) && !cache, "{bucket:?}");
         assert_eq!(seen_with(0.6), (Capacity::NoneSeen, true));
+    }
+
+    /// QEMU lets 12 MB at once: ops of 256 KiB end 24 together, every 1.6 s, while small ones are let through one by one.
+    #[test]
+    fn ops_that_end_together_are_no_rate_that_strays() {
+        let judged = |d: DrainEvidence, x: Vec<f64>, latency_s: f64, of: Resource| {
+            let n = x.len();
+            let mut d = DrainEvidence { x: x.clone(), ..d };
+            let seen = Plateau { ok: x.clone(), refused: vec![0.0; n], latency_s: vec![latency_s; n], x };
+            d.judge_plateau(&seen, 0.2, of);
+            d
+        };
+        let large = (0..175).map(|i| if i % 8 == 0 { 128.0 } else { 0.0 }).collect();
+        let blank = DrainEvidence { kind: DrainKind::Flat, ..drain(0, None) };
+        let together = judged(blank, large, 0.24, Resource::Bytes);
+        let small = |i: usize| 980.0 - 4.0 * (i % 3) as f64;
+        let even = judged(drain(0, Some(20.0)), (0..75).map(small).collect(), 0.0246, Resource::Ops);
+        let s = (together.steadiness.unwrap(), even.steadiness.unwrap());
+        assert!(
+            s.0.wander_s > FAR * STRAYS * s.0.seconds.sqrt() && s.0.seconds >= MUCH_LONGER * s.1.seconds,
+            "{s:?}"
+        );
+        let t = Track { rate: Some(976.0), drains: vec![together, even], ..Track::default() };
+        assert!(is_limiters(&t), "{s:?}");
     }
 }

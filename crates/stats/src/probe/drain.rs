@@ -341,7 +341,7 @@ impl DrainEvidence {
         let unit = if x == ok { 1.0 } else { whole_op(&x, &ok) };
         let share = if n_ok + n_refused > 0.0 { n_refused / (n_ok + n_refused) } else { 0.0 };
         self.moves = steady::moves(&x, dt);
-        let s = Steadiness::of(&x, dt, unit, share, math::mean(&latency));
+        let s = Steadiness::of(&x, dt, unit, share, self.latency_s.unwrap_or(0.0));
         // Bytes that fill and empty buffers come in bursts, too.
         self.window =
             window(&x, dt, seen.wave_s(), &refused).filter(|_| of == Resource::Ops || share >= 0.01);

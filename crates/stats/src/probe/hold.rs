@@ -227,7 +227,7 @@ impl Probe {
         let early =
             q.enabled && !q.penalty_asked && q.hold == HoldState::Unasked && self.options.budget_s >= KEEPS_S;
         let t = &self.tracks[Resource::Ops as usize];
-        if !early || t.drains.is_empty() || self.now_s - t.last_end_s > DRAINED_S {
+        if !early || t.drains.is_empty() || self.now_s - t.last_end_s > DRAINED_S || self.is_growing() {
             return None;
         }
         let ops = self.outcome().ops;
@@ -313,7 +313,7 @@ impl Probe {
         self.try_it(Trial {
             question: Question::Hold(h),
             size_bytes: self.options.small_bytes,
-            concurrency: self.concurrency_of(Resource::Ops),
+            concurrency: self.open_concurrency(),
             offered_per_s: Some(h.offered),
             length_s,
             rest_s,

@@ -82,7 +82,7 @@ fn first_look(seen: &RatesSeen, of: Resource) -> Option<FirstLook> {
         return None;
     }
     let latency_s = math::median(&seen.latency_s[slices.clone()]);
-    Some(FirstLook { latency_s, per_s: math::mean(&x[slices]), twice_per_s: None })
+    Some(FirstLook { latency_s, per_s: math::mean(&x[slices]), ..FirstLook::default() })
 }
 
 impl Probe {
@@ -107,7 +107,7 @@ impl Probe {
             // The second rung; later ones are more than twice as many.
             let first = self.track(l.of).first_look.as_mut().filter(|_| l.concurrency == 2 * l.first);
             if let Some(look) = first {
-                look.twice_per_s = Some(now.rate);
+                (look.twice_per_s, look.twice_latency_s) = (Some(now.rate), now.latency_s);
             }
         }
         self.state = State::RungEnd(l);
@@ -162,14 +162,15 @@ mod tests {
     /// 16 in flight at a limiter that delays: 150 op/s, each 106 ms, which is its queue.
     #[test]
     fn the_queue_of_a_limiter_is_no_latency() {
-        let delayed = FirstLook { latency_s: 0.106, per_s: 150.0, twice_per_s: Some(150.0) };
+        let delayed =
+            FirstLook { latency_s: 0.106, per_s: 150.0, twice_per_s: Some(150.0), ..FirstLook::default() };
         assert_eq!(delayed.latency_below(149.9), None);
         assert_eq!(FirstLook { per_s: 140.0, ..delayed }.latency_below(149.9), None);
         // Few enough: what they take is the storage's.
-        let below = FirstLook { latency_s: 0.2, per_s: 80.0, twice_per_s: None };
+        let below = FirstLook { latency_s: 0.2, per_s: 80.0, ..FirstLook::default() };
         assert_eq!(below.latency_below(149.9), Some(0.2));
         // A bucket with tokens left: where twice as many come to no more, something else held them back.
-        let burst = FirstLook { latency_s: 0.002, per_s: 8000.0, twice_per_s: Some(15_000.0) };
+        let burst = FirstLook { latency_s: 0.002, per_s: 8000.0, twice_per_s: Some(15_000.0), ..delayed };
         assert_eq!(burst.latency_below(149.9), Some(0.002));
         assert_eq!(FirstLook { twice_per_s: Some(8100.0), ..burst }.latency_below(149.9), None);
         assert_eq!(FirstLook { twice_per_s: None, ..burst }.latency_below(149.9), None);

@@ -7,6 +7,9 @@ use crate::advice::{Amounts, BurstTokens, LimitLaw, WindowQuota};
 use crate::laws::RivalLaw;
 use crate::shape;
 
+/// A load that shows whether a limit goes on growing lasts for so much longer, seconds (a choice: as a steady window has to).
+const MORE_S: f64 = 60.0;
+
 impl ProbeOutcome {
     /// The law, and no more of it than was seen.
     pub fn law(&self) -> LimitLaw {
@@ -16,6 +19,10 @@ impl ProbeOutcome {
         }
         if let Some(s) = answers.same_share {
             return LimitLaw::Share(s.share);
+        }
+        if let Some(g) = self.grows {
+            let drive_s = 10.0 * ((g.seconds + g.same_s.max(MORE_S)) / 10.0).ceil();
+            return LimitLaw::Growing { last_per_s: g.last_per_s, last_s: g.same_s, drive_s };
         }
         if let Some(Penalty::CostsTokens(e)) = answers.penalty {
             return LimitLaw::CostsTokens {
@@ -41,7 +48,7 @@ impl ProbeOutcome {
     fn law_that_won(&self, won: &ByLaw) -> Option<LimitLaw> {
         let insisting = |shut_s: f64, calm_s: Option<f64>| LimitLaw::Insisting {
             pushed_per_s: self.ops.passed_per_s(),
-            holds: Some((won.offered, won.seconds)),
+            holds: Some((won.offered, won.seconds)).filter(|(_, s)| *s > 0.0),
             shut_s,
             calm_s,
         };

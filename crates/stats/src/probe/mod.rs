@@ -13,8 +13,10 @@ mod bisect;
 mod by_law;
 mod capacity;
 mod cause;
+mod connection;
 mod design;
 mod drain;
+mod grows;
 mod hold;
 mod ladder;
 mod law;
@@ -34,11 +36,12 @@ pub use at_once::{AtOnce, SameShare};
 pub use by_law::ByLaw;
 pub use cause::{Cause, Steadiness};
 pub use drain::{DrainEvidence, DrainKind};
+pub use grows::Growth;
 pub use hold::HeldBack;
 pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
-pub use summary::refusals_cost_tokens;
+pub use summary::{may_refuse_all, refused_after_s};
 pub use track::FirstLook;
 
 use crate::laws::{self, LoadRecord, RecordedLoad};
@@ -311,7 +314,17 @@ impl Probe {
 
     /// What is known so far.
     pub fn outcome(&self) -> ProbeOutcome {
-        ProbeOutcome::of(&self.tracks, self.large_bytes, self.elapsed_s(), &self.options, &self.questions)
+        let (elapsed_s, grows) = (self.elapsed_s(), grows::growth(&self.record));
+        let refused_after_s = self.record.refused_after_s();
+        let of = ProbeOutcome::of(
+            &self.tracks,
+            self.large_bytes,
+            elapsed_s,
+            &self.options,
+            &self.questions,
+            grows,
+        );
+        ProbeOutcome { refused_after_s, ..of }
     }
 
     /// Whose ops drain it.
@@ -330,6 +343,12 @@ impl Probe {
         self.tracks[self.drained_by(r) as usize].concurrency.unwrap_or(self.options.concurrency)
     }
 
+    /// Of small ops that are offered at a rate: where refusals are kept waiting, they take up what may be in flight.
+    fn open_concurrency(&self) -> u32 {
+        let few = self.concurrency_of(Resource::Ops);
+        self.record.refused_after_s().map_or(few, |_| few.max(self.options.most[Resource::Ops as usize]))
+    }
+
     fn closed_load(&self, r: Resource, duration_s: f64, dt_s: f64, continues: bool) -> ProbeAction {
         ProbeAction::Load {
             size_bytes: self.size_of(r),
@@ -343,8 +362,17 @@ impl Probe {
 
     fn finish(&mut self) -> ProbeAction {
         self.state = State::Done;
+        let a = self.questions.answers;
+        let rate =
+            a.by_law.is_some() || matches!(a.held_back, Some(HeldBack::Same { .. } | HeldBack::More { .. }));
         if self.questions.answers.by_law.is_none() {
             self.questions.contest = laws::contest(&self.record);
+            if let Some(law) = self.foretold_law().filter(|_| !rate || self.outcome().ops.known().is_none()) {
+                self.law_is(law);
+            }
+        }
+        if a.at_once.is_none() && !rate && self.questions.answers.by_law.is_none() {
+            self.questions.answers.at_once = self.questions.maybe_at_once;
         }
         ProbeAction::Done
     }

@@ -7,7 +7,7 @@ use super::ladder::GROWTH;
 use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
-use super::{AtOnce, Cause, DrainEvidence, DrainKind, HeldBack, ProbeOptions, Resource, Track};
+use super::{AtOnce, Cause, DrainEvidence, DrainKind, Growth, HeldBack, ProbeOptions, Resource, Track};
 use crate::laws::{LawContest, RivalLaw};
 use crate::math;
 use crate::student;
@@ -111,6 +111,15 @@ impl Found {
         self.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max)
     }
 
+    /// A rate that its plateaus do not tell well (a quota in large steps) lies between what passed with no tokens left and what did not.
+    fn between(&mut self, passes: f64, refused: f64) {
+        let wide =
+            |e: &&mut Estimate| e.relative_half_width() > WIDEST && (passes..refused).contains(&e.value);
+        if let Some(e) = self.sustained.as_mut().filter(wide) {
+            (e.low, e.high) = (e.low.max(passes), e.high.min(refused));
+        }
+    }
+
     /// What was seen of one is of another law.
     fn no_bucket(&mut self) {
         (self.capacity, self.burst, self.refill) = (Capacity::NoneSeen, None, None);
@@ -198,6 +207,10 @@ pub struct ProbeOutcome {
     pub moves_bytes: bool,
     /// What kind of limiter it is.
     pub answers: Answers,
+    /// Refusals are answered so late, seconds; absent: at once.
+    pub refused_after_s: Option<f64>,
+    /// A limit that grows while it is asked.
+    pub grows: Option<Growth>,
     /// How the laws of limiters that refuse stood, when they were held against each other last.
     pub contest: Option<LawContest>,
     /// On the clock of the observations.
@@ -211,6 +224,7 @@ impl ProbeOutcome {
         elapsed_s: f64,
         o: &ProbeOptions,
         questions: &Questions,
+        grows: Option<Growth>,
     ) -> Self {
         let answers = questions.answers;
         let mut out = Self {
@@ -221,6 +235,8 @@ impl ProbeOutcome {
             overhead_bytes: o.overhead_bytes,
             moves_bytes: o.moves_bytes,
             answers,
+            refused_after_s: None,
+            grows,
             contest: questions.contest.clone(),
             elapsed_s,
         };
@@ -246,7 +262,12 @@ impl ProbeOutcome {
                 out.ops.no_bucket();
                 out.ops.sustained = None;
             }
-            Some(HeldBack::Same { .. }) | None => {}
+            Some(HeldBack::Same { passes, refused, .. }) => out.ops.between(passes, refused),
+            None => {}
+        }
+        if out.grows.is_some() {
+            out.ops.no_bucket();
+            out.ops.sustained = None;
         }
         out.ops.open.extend(refused_rate(&out.ops, &answers));
         // Where nothing passes, large ops are not tried: what small ones showed holds for both.
@@ -319,7 +340,7 @@ impl ProbeOutcome {
             || matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
         let unclear =
             self.answers.is_unclear && self.answers.by_law.is_none() && found.cause() == Cause::Refusals;
-        if r == Resource::Ops && (other_law || unclear) {
+        if r == Resource::Ops && (other_law || unclear || self.grows.is_some()) {
             return Cause::Refusing;
         }
         match self.seen_twice() {

@@ -11,7 +11,7 @@ use super::hold::{self, HeldBack, HoldSearch};
 use super::{
     AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare, State,
 };
-use crate::laws::LawContest;
+use crate::laws::{LawContest, RivalLaw};
 use crate::math;
 use crate::simulate::RatesSeen;
 
@@ -73,6 +73,8 @@ pub struct Answers {
 pub(super) struct Questions {
     pub enabled: bool,
     pub at_once_asked: bool,
+    /// What is refused may be how many requests there are at once, or a rate that so many reach.
+    pub maybe_at_once: Option<AtOnce>,
     pub answers: Answers,
     pub penalty_asked: bool,
     pub hold: hold::HoldState,
@@ -92,6 +94,8 @@ pub(super) struct Questions {
     pub law_trials: usize,
     /// The least rate that was refused in them.
     pub least_refused: Option<f64>,
+    /// The law that foretold the last trials, its rate, and how many.
+    pub foretold: Option<(RivalLaw, f64, u32)>,
     /// The law with the highest rate that held.
     pub law_held: Option<ByLaw>,
     /// How the laws stand, as of the last look at the record.
@@ -146,6 +150,8 @@ pub(super) const AGAIN: u32 = 2;
 /// (a stop of the client's is told from half a second on, too).
 const STILL_S: f64 = 0.5;
 const STILL_OPS: f64 = 5.0;
+/// In the slice after it no more end than were offered, but for its edges.
+const AS_SENT: f64 = 1.3;
 
 /// Seconds between two looks at a trial that may end early, and for which it goes on after a refusal.
 const CHUNK_S: f64 = 4.0;
@@ -205,13 +211,22 @@ impl Trial {
             .is_some_and(|s| seen_s >= s + AFTER_S && self.refused_from(s, dt) >= cause::REFUSED)
     }
 
-    /// Whether the load stood still for a part of it.
+    /// Whether the load stood still for a part of it: for so long nothing ended, and what was due then was not merely refused late.
     fn stood_still(&self, dt: f64) -> bool {
         let Some(offered) = self.offered_per_s else { return false };
-        let ended: Vec<bool> =
-            self.seen.ok.iter().zip(&self.seen.refused).map(|(a, b)| a + b > 0.0).collect();
-        let longest = ended.split(|e| *e).map(<[bool]>::len).max().unwrap_or(0) as f64 * dt;
-        longest >= STILL_S - 1e-9 && longest * offered >= STILL_OPS
+        let ended: Vec<f64> = self.seen.ok.iter().zip(&self.seen.refused).map(|(a, b)| a + b).collect();
+        let mut from = 0;
+        ended.split(|e| *e > 0.0).any(|still| {
+            let at = from + still.len();
+            from = at + 1;
+            let still_s = still.len() as f64 * dt;
+            // Kept waiting and refused (a tarpit), they come back as they were sent, or all that were in flight.
+            let (all, ok) =
+                (ended.get(at).map_or(0.0, |e| e * dt), self.seen.ok.get(at).map_or(0.0, |ok| ok * dt));
+            let sent = (AS_SENT * offered * dt).max(f64::from(self.concurrency));
+            let tarpit = all > 0.0 && ok < 0.5 * all && all <= sent;
+            still_s >= STILL_S - 1e-9 && still_s * offered >= STILL_OPS && !tarpit
+        })
     }
 
     /// When something was refused first, seconds from its begin, and ops that had passed.
@@ -220,11 +235,13 @@ impl Trial {
         Some((at as f64 * dt, self.seen.ok.iter().take(at).sum::<f64>() * dt))
     }
 
-    /// Whether most of its first second was refused.
+    /// Whether most of its first second was refused, be it later.
     pub fn begins_shut(&self, dt: f64) -> bool {
         let n = ((1.0 / dt).round() as usize).max(1);
-        let sum = |v: &[f64]| v.iter().take(n).sum::<f64>();
-        sum(&self.seen.refused) > sum(&self.seen.ok)
+        let sum = |v: &[f64]| v.iter().take(n).sum::<f64>() * dt;
+        let (ok, refused) = (sum(&self.seen.ok), sum(&self.seen.refused));
+        let late = self.seen.refused.iter().any(|r| *r > 0.0) && refused <= 0.0;
+        refused > ok || late && self.offered_per_s.is_some_and(|offered| ok < 0.5 * offered)
     }
 
     /// Share of refusals, but for the start.
@@ -299,7 +316,7 @@ impl Probe {
         if std::mem::replace(&mut self.questions.penalty_asked, true) {
             return None;
         }
-        if ops.refused() < cause::REFUSED {
+        if ops.refused() < cause::REFUSED || self.is_growing() {
             return None;
         }
         let rate = hold::pushed(ops).unwrap_or_else(|| ops.drains.last().map_or(0.0, |d| d.rate));
@@ -308,7 +325,7 @@ impl Probe {
         let trial = |question, offered: f64, length_s: f64| Trial {
             question,
             size_bytes: self.options.small_bytes,
-            concurrency: self.concurrency_of(Resource::Ops),
+            concurrency: self.open_concurrency(),
             offered_per_s: Some(offered),
             length_s,
             rest_s: 0.0,

@@ -16,10 +16,24 @@ const CURVE: usize = 300;
 const PENALTY: &str = "limit_penalty";
 const COSTS_TOKENS: [&str; 2] = ["refusals", "cost tokens"];
 
-/// Whether a probe found that refusals cost tokens: then a load that does not hold back is refused whole, by a limiter that works.
-pub fn refusals_cost_tokens(findings: &[Finding]) -> bool {
-    let costs = |(name, what): &(String, String)| [name.as_str(), what.as_str()] == COSTS_TOKENS;
-    findings.iter().any(|f| f.name == PENALTY && f.evidence.iter().any(costs))
+const CAUSE: &str = "limit_cause";
+const REFUSED_AFTER: &str = "refused after";
+const REFUSES_ALL: [&str; 2] = ["refusals", "of all that comes, for a while"];
+
+/// Whether a probe found a limiter that refuses all of a load that does not hold back, or for a while: then a load that is refused whole
+/// is no outage.
+pub fn may_refuse_all(findings: &[Finding]) -> bool {
+    [(PENALTY, COSTS_TOKENS), (CAUSE, REFUSES_ALL)].into_iter().any(|(of, says)| {
+        let is = |(name, what): &(String, String)| [name.as_str(), what.as_str()] == says;
+        findings.iter().any(|f| f.name == of && f.evidence.iter().any(is))
+    })
+}
+
+/// How long a limiter that a probe found keeps refusals waiting, seconds: so long a load that it refuses is silent.
+pub fn refused_after_s(findings: &[Finding]) -> Option<f64> {
+    let late =
+        |f: &Finding| f.evidence.iter().find(|(name, _)| name == REFUSED_AFTER).map(|(_, s)| s.clone());
+    findings.iter().filter(|f| f.name == CAUSE).find_map(late)?.strip_suffix(" s")?.parse().ok()
 }
 
 impl ProbeOutcome {
@@ -103,6 +117,8 @@ impl ProbeOutcome {
         let mut out: Vec<Finding> = self.looked_for().into_iter().flat_map(|f| self.kind_of(f)).collect();
         out.extend(self.at_once());
         out.extend(self.same_share());
+        out.extend(self.grows());
+        out.extend(self.of_connections());
         out.extend(self.penalty());
         out.extend(self.held_back());
         out.extend(self.by_law());
@@ -162,7 +178,17 @@ impl ProbeOutcome {
             cause => cause.words(),
         };
         let text = format!("Evidence for the limit on {unit}: {shows}; {how}{held}.");
-        out.push(Finding::new("F40", "limit_cause", Level::Info, text));
+        let mut why = Finding::new("F40", CAUSE, Level::Info, text);
+        let punishes = self.answers.by_law.is_some_and(|l| l.fit.law.punishes());
+        if cause == Cause::Refusing || f.resource == Resource::Ops && punishes {
+            why.evidence.push((REFUSES_ALL[0].into(), REFUSES_ALL[1].into()));
+        }
+        if let Some(s) = self.refused_after_s {
+            why.text.pop();
+            why.text += &format!("; refusals are answered {} late.", words::span(s));
+            why.evidence.push((REFUSED_AFTER.into(), format!("{s:.2} s")));
+        }
+        out.push(why);
         let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar);
         if let Some((period_s, units)) = f.window().filter(|_| !other_law || f.resource != Resource::Ops) {
             let (amount, unit) = if f.resource == Resource::Ops {
@@ -230,6 +256,29 @@ impl ProbeOutcome {
             words::share(s.share)
         );
         Some(Finding::new("F69", "refused_at_any_rate", Level::Info, text).measured(s.share, 0.0))
+    }
+
+    fn grows(&self) -> Option<Finding> {
+        let g = self.grows?;
+        let n = |x: f64| words::about(x, 3);
+        let text = format!(
+            "The limit grows while it is asked: from {} op/s to {} op/s in {} of requests of which some were refused all the time. No \
+             sustained limit is known yet: drive it on, and measure what it comes to.",
+            n(g.first_per_s),
+            n(g.last_per_s),
+            words::span(g.seconds)
+        );
+        Some(Finding::new("F36", "limit_grows", Level::Info, text).measured(g.last_per_s, g.first_per_s))
+    }
+
+    fn of_connections(&self) -> Option<Finding> {
+        let e = self.per_connection()?;
+        let text = format!(
+            "Each connection gets {}, whatever the size of its ops and however many there are: a limit of each connection, or \
+             what one stream can do on this way. Use more connections, or parallel parts of an object.",
+            words::bytes_rate(&e)
+        );
+        Some(Finding::new("F39", "limit_per_connection", Level::Info, text).measured(e.value, 0.0))
     }
 
     fn penalty(&self) -> Option<Finding> {
@@ -322,12 +371,20 @@ impl ProbeOutcome {
             true => " Insisting costs: configure a rate, not a concurrency.",
             false => "",
         };
+        let tried = match l.seconds > 0.0 {
+            true => format!(
+                "{} op/s passed for {} without a refusal; at {} op/s, requests are refused.",
+                n(l.offered),
+                words::span(l.seconds),
+                n(l.refused)
+            ),
+            false => "Whether the rate holds was not tried: its law foretold what other trials came to, and a larger --budget \
+                      would try it."
+                .to_owned(),
+        };
         let text = format!(
-            "{} op/s passed for {} without a refusal; at {} op/s, requests are refused. Of {} laws that were fitted to all attempts, {} \
-             explains best what passed: {} to {} op/s{period}{shut}{next}.{insisting}",
-            n(l.offered),
-            words::span(l.seconds),
-            n(l.refused),
+            "{tried} Of {} laws that were fitted to all attempts, {} explains best what passed: {} to {} \
+             op/s{period}{shut}{next}.{insisting}",
             RIVALS.len(),
             l.fit.law.words(),
             n(low),

@@ -32,7 +32,7 @@ pub(super) struct Track {
 
 /// The first slices of the ladder's first rung, with few ops in flight and nothing refused: what an op takes, unless something
 /// held these few back as well.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FirstLook {
     /// Mean time in system, seconds.
     pub latency_s: f64,
@@ -40,6 +40,8 @@ pub struct FirstLook {
     pub per_s: f64,
     /// Units per second with twice as many in flight; absent: not tried.
     pub twice_per_s: Option<f64>,
+    /// Mean time in system then, seconds.
+    pub twice_latency_s: Option<f64>,
 }
 
 /// A rate so near to another, or above it by no more than this, is the same one. (A choice: ten times the half width of the rates

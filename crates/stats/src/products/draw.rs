@@ -26,7 +26,7 @@ impl ProductLaw for NoLimiter {
 type Draw = fn(&mut Rng, u64) -> (Box<dyn ProductLaw>, ProductTruth);
 
 fn truth(name: &'static str, family: LawFamily, holds_per_s: Option<f64>) -> ProductTruth {
-    ProductTruth { name, family, holds_per_s, in_service: None }
+    ProductTruth { name, family, holds_per_s, in_service: None, connection_bytes_per_s: None }
 }
 
 /// Requests per second that somebody allows.
@@ -148,8 +148,10 @@ pub const PRODUCTS: &[(&str, Draw)] = &[
         (Box::new(law), truth("Lambda concurrency", LawFamily::Grows, None))
     }),
     ("nginx limit_rate", |g, _| {
-        let law = NginxConnectionRate(g.log_between(20e3, 100e3));
-        (Box::new(law), truth("nginx limit_rate", LawFamily::PerConnection, None))
+        let rate = g.log_between(20e3, 100e3);
+        let truth = truth("nginx limit_rate", LawFamily::PerConnection, None);
+        let truth = ProductTruth { connection_bytes_per_s: Some(rate), ..truth };
+        (Box::new(NginxConnectionRate(rate)), truth)
     }),
     ("Swift ratelimit", |g, _| {
         let r = rate(g);

@@ -107,4 +107,6 @@ pub struct ProductTruth {
     pub holds_per_s: Option<f64>,
     /// Requests that may be in flight (in service, or in its queue), where that is the law.
     pub in_service: Option<f64>,
+    /// Bytes per second of each connection, where that is the law.
+    pub connection_bytes_per_s: Option<f64>,
 }
