@@ -106,7 +106,7 @@ def percent(x):
 
 
 def links(book, runs):
-    """The links as ceiling at three parities: rate against the arithmetic, what is named, amplification of 64 MiB objects."""
+    """The links as ceiling at three parities: rate against the arithmetic, what is named, amplification of large objects."""
     link = 200e6 / 8
     for ec in (2, 3, 4):
         data = 8 - ec
@@ -114,9 +114,10 @@ def links(book, runs):
         put = NODES * link / (1 + 8 / data * (NODES - 1) / NODES) * PAYLOAD
         get = NODES * link / (1 + (NODES - 1) / NODES) * PAYLOAD
         with ClusterBox("benchlnk", "--nodes", NODES, "--drives", 2, "--ec", ec, "--link", "200mbit") as box:
-            # With more in flight uploads take longer than servers wait for them; with as few, some node has nothing to read at any time.
-            for op, arithmetic, way, objects, slots in (("put", put, "network in", None, 8), ("get", get, "network out", 48, 32)):
-                c = Case(box, runs, op, "64MiB", 90, objects=objects, concurrency=slots)
+            # With more in flight uploads take longer than servers wait for them. Of few downloads some node has nothing to read at any time, so
+            # there are many, smaller ones: each of 64 at once takes 20 s, and 64 of 64 MiB would take more than a client waits.
+            for op, arithmetic, way, size, objects, slots in (("put", put, "network in", 64, None, 8), ("get", get, "network out", 16, 192, 64)):
+                c = Case(box, runs, op, f"{size}MiB", 90, "--timeout", "120s", objects=objects, concurrency=slots)
                 wrote = c.traffic("written to drives")
                 more = f"{c.payload / MB:.1f} MB/s of {arithmetic / MB:.1f}: {percent(c.payload / arithmetic)}"
                 if op == "put" and wrote and wrote["per_byte"]:
@@ -126,7 +127,7 @@ def links(book, runs):
                 right = c.limit["verdict"] == "one" and c.limit["resource"] == way and c.limit["full"] >= full and c.payload / arithmetic > least
                 if op == "put":
                     right = right and wrote and abs(wrote["per_byte"] / wrote["expected"] - 1) < 0.03
-                book.add(c, f"links of 200 Mbit/s, EC:{ec}, {op.upper()} 64 MiB", f"{way}, {'4 of 4' if op == 'put' else 'the fullest'}", c.named(), right, more)
+                book.add(c, f"links of 200 Mbit/s, EC:{ec}, {op.upper()} {size} MiB", f"{way}, {'4 of 4' if op == 'put' else 'the fullest'}", c.named(), right, more)
 
 
 def raised(book, runs):

@@ -176,6 +176,7 @@ pub fn rows(s: &Settings) -> Vec<ScoreRow> {
         Goal::AtMost(0.0),
     ));
     out.extend([right, passing, covers]);
+    out.push(in_service(limited()));
     let free: Vec<&ProductCase> = all.iter().filter(|c| c.truth.family == LawFamily::Free).collect();
     let wrong = free.iter().filter(|c| c.score == ProductScore::Wrong).count();
     out.push(ScoreRow::share("products, none: called a limiter", wrong, free.len(), Goal::AtMost(0.02)));
@@ -291,6 +292,23 @@ fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str
             Goal::AtLeast(0.93),
         ),
     ]
+}
+
+/// Of limits on requests in service: the number in flight, be it told as the limit's or as what is served at once.
+fn in_service<'c>(limited: impl Iterator<Item = &'c ProductCase>) -> ScoreRow {
+    let of: Vec<&ProductCase> = limited.filter(|c| c.truth.in_service.is_some()).collect();
+    let near = |c: &ProductCase| {
+        let served = c.seen.answers.served.map(|s| s.ops.value);
+        let off = served.zip(c.truth.in_service).map(|(n, most)| (n / most - 1.0).abs());
+        c.score == ProductScore::Right
+            || c.score == ProductScore::Open && off.is_some_and(|off| off <= NEAR_IN_FLIGHT)
+    };
+    let told = of.iter().filter(|c| near(c)).count();
+    let share = percent(told as f64 / of.len() as f64);
+    ScoreRow::shown(
+        "– requests in service: the number, be it a limit or what is served at once",
+        format!("{share} ({told} of {})", of.len()),
+    )
 }
 
 fn row(name: &str, cases: &[ProductCase]) -> ScoreRow {

@@ -95,6 +95,7 @@ impl Probe {
             return self.bisected(Bisection { low_s: t.length_s, ..b });
         }
         if t.begins_shut(dt) && b.rests < LONGER {
+            self.questions.remembers_s = self.questions.remembers_s.max(self.rest_of(&b));
             return self.bisect_again(Bisection { rests: 2.0 * b.rests, ..b }, t);
         }
         match (refused < super::cause::REFUSED, ok > (1.0 - APART) * b.offered) {
@@ -148,18 +149,27 @@ impl Probe {
         self.bisect_again(b, t)
     }
 
+    /// The rest before what is offered, seconds.
+    fn rest_of(&self, b: &Bisection) -> f64 {
+        (b.rests * self.times_of(b.offered).0).min(LONGEST_TRIAL_S)
+    }
+
     /// Offers what is to be offered, after a rest.
     fn bisect_again(&mut self, mut b: Bisection, t: Trial) -> ProbeAction {
-        let rest_before = |per_s: f64| (b.rests * self.times_of(per_s).0).min(LONGEST_TRIAL_S);
-        let (rest_s, length_s) = (rest_before(b.offered), self.times_of(b.offered).1);
+        let (rest_s, length_s) = (self.rest_of(&b), self.times_of(b.offered).1);
         // Time for whether it holds, where the budget is one for that.
         let keeps = self.options.budget_s >= hold::KEEPS_S;
-        let keep_s = if keeps && b.low > 0.0 { rest_before(b.low) + hold::HOLDS_S + 1.0 } else { 0.0 };
+        let holds_s = self.holds_s();
+        let keep_s = if keeps && b.low > 0.0 {
+            self.rest_of(&Bisection { offered: b.low, ..b }) + holds_s + 1.0
+        } else {
+            0.0
+        };
         let known_at = if keeps { HELD_KNOWN } else { RATE_KNOWN };
         let known = b.high.is_some_and(|high| high < known_at * b.low);
         let over = rest_s + length_s + keep_s > self.left_s();
         if b.left == 0 || over || known || b.offered < LEAST_OFFERED {
-            if keep_s > 0.0 && b.low_s < hold::HOLDS_S {
+            if keep_s > 0.0 && b.low_s < holds_s {
                 if keep_s > self.left_s() {
                     // What passed for a short while is no bound.
                     if let Some(action) = self.tell_what_held() {
@@ -168,9 +178,9 @@ impl Probe {
                     b.low = 0.0;
                     return self.bisected(b);
                 }
-                let rest_s = keep_s - hold::HOLDS_S - 1.0;
+                let rest_s = keep_s - holds_s - 1.0;
                 (b.holds, b.offered) = (true, b.low);
-                return self.offer(b, t, rest_s, hold::HOLDS_S);
+                return self.offer(b, t, rest_s, holds_s);
             }
             return self.bisected(b);
         }
@@ -186,7 +196,8 @@ impl Probe {
 
     /// Bounds are bounds: a rate that was refused at the most, one that was not at the least.
     fn bisected(&mut self, b: Bisection) -> ProbeAction {
-        if b.low_s > 0.0 {
+        // What passed for less than the limiter remembers may have used up what the rest before it brought.
+        if b.low_s > 0.0 && b.low_s >= self.questions.remembers_s {
             // Far apart, what holds is the lower one, and not what lies between them.
             let near = b.high.filter(|high| *high < HELD_KNOWN * HELD_KNOWN * b.low);
             let value = near.map_or(b.low, |high| (b.low * high).sqrt());

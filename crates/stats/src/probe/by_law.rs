@@ -221,11 +221,12 @@ impl Probe {
         let rested_s = self.now_s - self.record.end_s();
         let rest_s = self.rest_before(&likely, trial.law.offered).map(|s| s.max(self.questions.least_rest_s));
         let to_rest_s = rest_s.map(|s| (s - rested_s).max(0.0));
-        let room_s = to_rest_s.map(|s| self.left_s() - s - above_s).filter(|s| *s >= LEAST_HOLD_S);
+        let least_hold_s = LEAST_HOLD_S.max(self.questions.remembers_s);
+        let room_s = to_rest_s.map(|s| self.left_s() - s - above_s).filter(|s| *s >= least_hold_s);
         // Time is kept for whether a rate holds, where there is enough of it.
         let kept_s = room_s
             .and(to_rest_s)
-            .map_or(0.0, |s| (s + trial.law.seconds + above_s).min(CALM_S + LEAST_HOLD_S));
+            .map_or(0.0, |s| (s + trial.law.seconds + above_s).min(CALM_S + least_hold_s));
         // Before a law explains more than that each load had a rate of its own, none is asked to hold.
         let known = best.is_likely && found.ahead_of_none >= laws::WON;
         let agree = known && share(&|rate| (rate / best.rate_per_s - 1.0).abs() < NEAR) >= AGREES;
@@ -295,7 +296,7 @@ impl Probe {
             agreed: share_near(found, fit.rate_per_s) >= AGREES,
             n_eff: found.n_eff,
             offered: SURELY * fit.rate_per_s,
-            seconds: hold::HOLDS_S,
+            seconds: self.holds_s(),
             refused: refused.unwrap_or(f64::INFINITY),
             foreseen: false,
             rest_s: 0.0,
@@ -317,7 +318,7 @@ impl Probe {
         let least_s = if laws.iter().any(calms) { CALM_S } else { LEAST_REST_S };
         let states = LawFit::states(&laws, &self.record);
         let refused = |rest_s: f64, s: &LawState| {
-            s.first_refusal_s(rest_s, (1.0 - TRIED) * offered, hold::HOLDS_S).is_some()
+            s.first_refusal_s(rest_s, (1.0 - TRIED) * offered, self.holds_s()).is_some()
         };
         let enough = |rest_s: &f64| {
             let against = states.iter().zip(&asked).filter(|(s, _)| refused(*rest_s, s));
@@ -369,6 +370,7 @@ impl Probe {
         let of_it = |offered: f64| (refused && !shut).then_some(offered);
         if shut {
             self.questions.least_rest_s = (LONGER * l.rest_s()).min(LONGEST_REST_S);
+            self.questions.remembers_s = self.questions.remembers_s.max(l.rest_s());
         }
         match l.step {
             LawStep::Above { offered, foreseen_s } => {

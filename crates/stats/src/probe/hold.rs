@@ -142,6 +142,7 @@ const LONG_S: f64 = 60.0;
 const LONGEST_S: f64 = 60.0;
 /// What passed for so long holds; what did for less may have used up tokens (a choice: the bursts of products last for half of it).
 pub(super) const HOLDS_S: f64 = 45.0;
+const REMEMBERS: f64 = 1.2;
 /// Budgets from which on it is asked early, and time is kept for the trial after a rest; less is for the figures first.
 pub(super) const KEEPS_S: f64 = 200.0;
 const KEPT_S: f64 = 82.0;
@@ -297,6 +298,12 @@ impl Probe {
         (1.3 * longest + 1.0).clamp(CALM_S, LONGEST_CALM_S)
     }
 
+    /// A rate holds that passes for so long, seconds: for longer than the limiter remembers, since as much may pass after a rest as was
+    /// not asked for in it (a rule that counts over two minutes lets twice its rate through for one).
+    pub(super) fn holds_s(&self) -> f64 {
+        HOLDS_S.max(REMEMBERS * self.questions.remembers_s)
+    }
+
     fn hold(&mut self, mut h: HoldSearch) -> ProbeAction {
         let (rest_s, mut length_s) = h.times();
         let idle_s = self.now_s - self.tracks[Resource::Ops as usize].last_end_s;
@@ -326,6 +333,7 @@ impl Probe {
         let (ok, tail) = t.tail(self.options.dt_s);
         if t.begins_shut(self.options.dt_s) && h.rest_s() > 0.0 && h.calm_s < LONGEST_CALM_S {
             // The rest was too short to be forgiven: that tells nothing of what is offered now.
+            self.questions.remembers_s = self.questions.remembers_s.max(h.rest_s());
             h.calm_s = (2.0 * h.calm_s).min(LONGEST_CALM_S);
             return self.hold(h);
         }

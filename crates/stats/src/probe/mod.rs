@@ -28,6 +28,7 @@ mod outcome;
 mod pilot;
 mod questions;
 pub mod scope;
+mod served;
 pub mod shared;
 mod summary;
 mod track;
@@ -41,6 +42,7 @@ pub use hold::HeldBack;
 pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
+pub use served::ServedAtOnce;
 pub use summary::{may_refuse_all, refused_after_s};
 pub use track::FirstLook;
 

@@ -174,3 +174,35 @@ fn a_slow_limit_on_bytes_keeps_the_budget() {
         assert!(o.elapsed_s <= 1.05 * 240.0, "{seed}: {} {truth:?}", o.elapsed_s);
     }
 }
+
+/// A rule that counts over two minutes lets twice its rate through for one, after two without a request: that is no rate that holds.
+#[test]
+fn what_a_long_rest_brought_is_no_rate() {
+    for seed in [1_074_000_005, 1_074_000_009] {
+        let (o, truth) = of_product("AWS WAF rule", seed, 600.0);
+        let holds = truth.holds_per_s.unwrap();
+        let told = o.ops.known().filter(|_| o.limit_of_ops().is_some());
+        assert!(told.is_none_or(|e| e.contains(holds)), "{seed}: {holds} {told:?} {}", said(&o));
+    }
+}
+
+/// No more are served at once than the limit lets in; fewer, where the storage behind it does not work on as many.
+#[test]
+fn those_who_wait_for_a_place_are_told_from_those_who_have_one() {
+    let mut near = 0;
+    for seed in 3..9 {
+        let (o, truth) = of_product("MinIO requests_max", seed, 240.0);
+        let most = truth.in_service.unwrap();
+        assert!(!o.is_limited(Resource::Ops) && !o.is_limited(Resource::Bytes), "{seed}: {}", said(&o));
+        let Some(s) = o.answers.served else { continue };
+        assert!(s.ops.low <= 1.05 * most, "{seed}: {most} {s:?}");
+        near += usize::from((s.ops.value / most - 1.0).abs() < 0.125);
+        assert!(said(&o).contains("A limit on requests in service"), "{seed}: {}", said(&o));
+    }
+    assert!(near >= 2, "{near}");
+    // Whoever limits each connection has no such number.
+    for seed in 3..6 {
+        let (o, _) = of_product("nginx limit_rate", seed, 240.0);
+        assert_eq!(o.answers.served, None, "{seed}: {}", said(&o));
+    }
+}

@@ -9,7 +9,8 @@ use super::cause;
 use super::drain::Plateau;
 use super::hold::{self, HeldBack, HoldSearch};
 use super::{
-    AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare, State,
+    AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare,
+    ServedAtOnce, State,
 };
 use crate::laws::{LawContest, RivalLaw};
 use crate::math;
@@ -67,6 +68,8 @@ pub struct Answers {
     pub same_share: Option<SameShare>,
     /// The law that explains what was refused, and whose rate held.
     pub by_law: Option<ByLaw>,
+    /// How many ops are served at once, where nothing is refused.
+    pub served: Option<ServedAtOnce>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -86,10 +89,13 @@ pub(super) struct Questions {
     /// Sizes in between with what they gave.
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
+    pub served_asked: bool,
     /// Rates of laws that were to hold.
     pub laws_tried: Vec<f64>,
     /// Seconds of rest that the next of them takes at the least: shorter ones were not forgiven.
     pub least_rest_s: f64,
+    /// The longest rest after which a load was refused from its begin: for so long the limiter remembers what came before, seconds.
+    pub remembers_s: f64,
     /// Trials that laws asked for.
     pub law_trials: usize,
     /// The least rate that was refused in them.
@@ -126,6 +132,10 @@ pub(super) enum Question {
         cliff_s: f64,
     },
     InBetween,
+    /// One in flight, where any number comes to `rate`.
+    Alone {
+        rate: f64,
+    },
 }
 
 /// A stretch of load that answers a question.
@@ -174,6 +184,7 @@ impl Trial {
             Question::HalfExcess { of, .. } => {
                 format!("is the burst of {} limited by tokens or by time?", of.name())
             }
+            Question::Alone { .. } => "finding how many ops are served at once: 1 in flight".into(),
             Question::InBetween => {
                 format!(
                     "measuring what an op of {} costs",
@@ -188,7 +199,10 @@ impl Trial {
         match self.question {
             Question::Law(_) | Question::Bisect(_) => true,
             Question::Hold(h) => h.rest_s() > 0.0,
-            Question::TwiceTheRate(_) | Question::HalfExcess { .. } | Question::InBetween => false,
+            Question::TwiceTheRate(_)
+            | Question::HalfExcess { .. }
+            | Question::InBetween
+            | Question::Alone { .. } => false,
         }
     }
 
@@ -287,7 +301,7 @@ impl Probe {
                 return action;
             }
         }
-        match self.ask_cost(&known) {
+        match self.ask_cost(&known).or_else(|| self.ask_served(&known.ops)) {
             Some(t) => self.try_it(t),
             None => self.finish(),
         }
@@ -516,6 +530,7 @@ impl Probe {
                 self.questions.answers.burst[of as usize] = law.map(|l| (l, ratio));
             }
             Question::InBetween => self.questions.cost.push((t.size_bytes, ok)),
+            Question::Alone { rate } => self.served(rate, &t),
         }
         self.choose()
     }

@@ -119,6 +119,7 @@ impl ProbeOutcome {
         out.extend(self.same_share());
         out.extend(self.grows());
         out.extend(self.of_connections());
+        out.extend(self.served_at_once());
         out.extend(self.penalty());
         out.extend(self.held_back());
         out.extend(self.by_law());
@@ -279,6 +280,22 @@ impl ProbeOutcome {
             words::bytes_rate(&e)
         );
         Some(Finding::new("F39", "limit_per_connection", Level::Info, text).measured(e.value, 0.0))
+    }
+
+    fn served_at_once(&self) -> Option<Finding> {
+        let s = self.answers.served?;
+        let n = |x: f64| words::about(x, 3);
+        let (few, many) = (s.ops.value.ceil(), 2.0 * s.ops.value.ceil());
+        let text = format!(
+            "About {} are served at once, and what else is in flight waits: one at a time comes to {} op/s, {} in flight to {}. A limit \
+             on requests in service that lets the others wait does that, and so does storage that works on so many side by side; which of \
+             them, rates do not tell. For the full rate keep {few} to {many} in flight: more of them wait longer, and bring nothing.",
+            n(s.ops.value),
+            n(s.alone_per_s),
+            self.ops.concurrency,
+            n(s.per_s),
+        );
+        Some(Finding::new("F65", "served_at_once", Level::Info, text).measured(s.ops.value, 0.0))
     }
 
     fn penalty(&self) -> Option<Finding> {
