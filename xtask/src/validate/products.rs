@@ -294,7 +294,7 @@ fn shares<'c>(limited: impl Iterator<Item = &'c ProductCase> + Clone, with: &str
     ]
 }
 
-/// Of limits on requests in service: the number in flight, be it told as the limit's or as what is served at once.
+/// Of limits on requests in service: the number in flight, be it told as the limit's or as what is enough.
 fn in_service<'c>(limited: impl Iterator<Item = &'c ProductCase>) -> ScoreRow {
     let of: Vec<&ProductCase> = limited.filter(|c| c.truth.in_service.is_some()).collect();
     let near = |c: &ProductCase| {
@@ -306,7 +306,7 @@ fn in_service<'c>(limited: impl Iterator<Item = &'c ProductCase>) -> ScoreRow {
     let told = of.iter().filter(|c| near(c)).count();
     let share = percent(told as f64 / of.len() as f64);
     ScoreRow::shown(
-        "– requests in service: the number, be it a limit or what is served at once",
+        "– requests in service: the number, be it a limit or what is enough",
         format!("{share} ({told} of {})", of.len()),
     )
 }

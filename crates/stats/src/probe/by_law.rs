@@ -26,7 +26,7 @@ pub struct ByLaw {
     pub n_eff: f64,
     /// Ops per second that were offered, of which none were refused; or would be, where there was no time to try it.
     pub offered: f64,
-    /// For so long, seconds; 0: it was not tried, and the law foretold what other trials would come to.
+    /// For so long, seconds; 0: it was not tried, and the law foretold what the last trial would come to.
     pub seconds: f64,
     /// Ops per second that were offered, and refused.
     pub refused: f64,
@@ -135,9 +135,8 @@ const MOST_TRIES: usize = 16;
 /// Less than this share of the rate is almost nothing.
 const LITTLE: f64 = 0.1;
 
-/// Trials, one after the other, that go as a law says, before its rate is told without having been tried; and how much further than the
-/// law's own bounds that rate may lie.
-const LEAST_FORETOLD: u32 = 2;
+/// A rate that was not tried may lie so much further away than the law's own bounds. (Where the last two trials have to be as foretold, fewer
+/// rates are told and no fewer wrong ones; where none has to, four times as many wrong ones.)
 const FORETOLD: f64 = 1.05;
 
 /// It was refused when it was said to be.
@@ -411,29 +410,24 @@ impl Probe {
         }
     }
 
-    /// Whether a trial went as the likeliest law had said, and how many did one after the other.
+    /// Whether a trial went as the likeliest law had said.
     fn was_foretold(&mut self, fit: &LawFit, foreseen_s: Option<f64>, refused_s: Option<f64>) {
         let as_said = match (foreseen_s, refused_s) {
             (Some(said), Some(s)) => is_as_said(s, said),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
-        let before = self
-            .questions
-            .foretold
-            .take()
-            .filter(|(law, rate, _)| *law == fit.law && (rate / fit.rate_per_s - 1.0).abs() < NEAR);
-        self.questions.foretold = as_said.then_some((fit.law, fit.rate_per_s, 1 + before.map_or(0, |b| b.2)));
+        self.questions.foretold = as_said.then_some((fit.law, fit.rate_per_s));
     }
 
     /// Where there was no time to try whether a rate holds: a law that explains all that was seen, that no other contests the rate of, and
     /// that has foretold what was tried.
     pub(super) fn foretold_law(&self) -> Option<ByLaw> {
         let found = self.questions.contest.as_ref()?;
-        let (law, rate, times) = self.questions.foretold?;
+        let (law, rate) = self.questions.foretold?;
         let fit = *found.fits.first()?;
         let same = fit.law == law && (fit.rate_per_s / rate - 1.0).abs() < NEAR;
-        let told = same && times >= LEAST_FORETOLD && fit.is_close && found.ahead_of_none >= laws::WON;
+        let told = same && fit.is_close && found.ahead_of_none >= laws::WON;
         let of = self.by_law_of(found, fit, self.questions.least_refused);
         let refused = if of.refused > fit.rate_per_s { of.refused } else { f64::INFINITY };
         (told && of.agreed).then_some(ByLaw { seconds: 0.0, refused, ..of })

@@ -3,6 +3,7 @@
 use plimsoll_model::Estimate;
 
 use super::capacity::capacity;
+use super::cause;
 use super::ladder::GROWTH;
 use super::open::{open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
@@ -10,7 +11,12 @@ use super::track::FirstLook;
 use super::{AtOnce, Cause, DrainEvidence, DrainKind, Growth, HeldBack, ProbeOptions, Resource, Track};
 use crate::laws::{LawContest, RivalLaw};
 use crate::math;
-use crate::student;
+use crate::{student, words};
+
+/// Looks of one rate, each of so many seconds or more, differ by no more than this beside what each is not sure of (a choice: limiters are
+/// known to hold theirs within 2 %).
+const CHANGED: f64 = 1.1;
+const LEAST_LOOK_S: f64 = 8.0;
 
 /// Least relative half width of a rate.
 const LEAST_HALF_WIDTH: f64 = 0.001;
@@ -97,6 +103,21 @@ impl Found {
         }
         let longest = self.drains.iter().max_by(|a, b| a.length_s.total_cmp(&b.length_s))?;
         longest.moves
+    }
+
+    /// The least and the most of what its looks came to, each of which held still, where they are far apart: it changed meanwhile, and
+    /// what lies between them never passed.
+    fn changed(&self) -> Option<(f64, f64)> {
+        let looks =
+            self.drains.iter().filter(|d| d.kind != DrainKind::Unsteady && d.rate > 0.0).filter_map(|d| {
+                let s = d.steadiness.filter(|s| s.seconds >= LEAST_LOOK_S)?;
+                let half =
+                    if s.is_held_exactly() { d.rate * s.relative_half_width() } else { d.rate_half_width };
+                half.is_finite().then_some((d.rate - half, d.rate + half))
+            });
+        let (least, most) =
+            looks.fold((f64::INFINITY, 0.0f64), |(l, m), (low, high)| (l.min(high), m.max(low)));
+        (most > CHANGED * least).then_some((least, most))
     }
 
     /// Ops (or bytes) per second that passed where most was refused.
@@ -269,6 +290,14 @@ impl ProbeOutcome {
             out.ops.no_bucket();
             out.ops.sustained = None;
         }
+        // A rate that was found by itself was found whatever the drains had come to.
+        let by_itself = answers.by_law.is_some()
+            || out.grows.is_some()
+            || matches!(answers.penalty, Some(Penalty::CostsTokens(_)))
+            || matches!(answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
+        if !by_itself {
+            out.forget_what_changed();
+        }
         out.ops.open.extend(refused_rate(&out.ops, &answers));
         // Where nothing passes, large ops are not tried: what small ones showed holds for both.
         if out.ops.cause() == Cause::Refusing && out.bytes.drains.is_empty() {
@@ -282,6 +311,34 @@ impl ProbeOutcome {
             out.forget_rates();
         }
         out
+    }
+
+    /// No rate is told of what had two, nor a bucket that stands on one of them; and what changed for small ops did for large ones.
+    fn forget_what_changed(&mut self) {
+        let texts: Vec<Open> = [&self.ops, &self.bytes]
+            .into_iter()
+            .filter_map(|f| {
+                let (least, most) = f.changed()?;
+                let rate = |x: f64| match f.resource {
+                    Resource::Ops => format!("{} op/s", words::about(x, 3)),
+                    Resource::Bytes => format!("{} MB/s", words::about(x / 1e6, 3)),
+                };
+                let text = format!(
+                    "the rate of {} was {} at one time and {} at another, and held still each time: it changed while it was measured, \
+                     and none is given; probe again, and look for what else changed",
+                    f.resource.name(),
+                    rate(most),
+                    rate(least)
+                );
+                Some(Open { text, more_s: None })
+            })
+            .collect();
+        if !texts.is_empty() {
+            self.forget_rates();
+            self.answers.held_back = None;
+            self.bytes.open.clear();
+            self.ops.open = texts;
+        }
     }
 
     /// Neither resource has a rate that is a limit's.
@@ -335,6 +392,14 @@ impl ProbeOutcome {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,
         };
+        // Who refuses small ops refuses large ones: without a rate of theirs that is no limit on bytes.
+        if r == Resource::Bytes
+            && self.ops.refused() >= cause::REFUSED
+            && found.refused() >= cause::REFUSED
+            && found.known().is_none()
+        {
+            return Cause::None;
+        }
         // It refuses, and not by the law that its plateau seemed to have.
         let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Bucket)
             || matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));

@@ -197,7 +197,7 @@ fn those_who_wait_for_a_place_are_told_from_those_who_have_one() {
         let Some(s) = o.answers.served else { continue };
         assert!(s.ops.low <= 1.05 * most, "{seed}: {most} {s:?}");
         near += usize::from((s.ops.value / most - 1.0).abs() < 0.125);
-        assert!(said(&o).contains("A limit on requests in service"), "{seed}: {}", said(&o));
+        assert!(said(&o).contains("in flight are enough"), "{seed}: {}", said(&o));
     }
     assert!(near >= 2, "{near}");
     // Whoever limits each connection has no such number.

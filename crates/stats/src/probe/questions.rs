@@ -68,7 +68,7 @@ pub struct Answers {
     pub same_share: Option<SameShare>,
     /// The law that explains what was refused, and whose rate held.
     pub by_law: Option<ByLaw>,
-    /// How many ops are served at once, where nothing is refused.
+    /// How many ops in flight are enough, where nothing is refused.
     pub served: Option<ServedAtOnce>,
 }
 
@@ -100,8 +100,8 @@ pub(super) struct Questions {
     pub law_trials: usize,
     /// The least rate that was refused in them.
     pub least_refused: Option<f64>,
-    /// The law that foretold the last trials, its rate, and how many.
-    pub foretold: Option<(RivalLaw, f64, u32)>,
+    /// The law that foretold the last trial, and its rate.
+    pub foretold: Option<(RivalLaw, f64)>,
     /// The law with the highest rate that held.
     pub law_held: Option<ByLaw>,
     /// How the laws stand, as of the last look at the record.
@@ -184,7 +184,7 @@ impl Trial {
             Question::HalfExcess { of, .. } => {
                 format!("is the burst of {} limited by tokens or by time?", of.name())
             }
-            Question::Alone { .. } => "finding how many ops are served at once: 1 in flight".into(),
+            Question::Alone { .. } => "finding how many ops in flight are enough: 1".into(),
             Question::InBetween => {
                 format!(
                     "measuring what an op of {} costs",

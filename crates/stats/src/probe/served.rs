@@ -1,8 +1,8 @@
-//! How many ops are served at once where nothing is refused: a limit on requests in service that lets the others wait (MinIO's
-//! `requests_max`), or what a storage does side by side. Rates do not tell which of them it is, and the cure is the same: as many in flight
-//! as are served, and no limit on a rate.
+//! How many ops in flight are enough where nothing is refused: before a limit on requests in service that lets the others wait (MinIO's
+//! `requests_max`), a storage that does so many side by side, or one after the other at the end of a long way. Rates do not tell which of
+//! them it is, and the cure is the same: so many in flight, and no limit on a rate.
 //!
-//! By Little's law: with one in flight, one is served all the time; what any number comes to is so many times as much as are served at once.
+//! By Little's law: what any number comes to, times what an op takes that waits for none, are in service or on the way at a time.
 
 use plimsoll_model::Estimate;
 
@@ -11,7 +11,7 @@ use super::questions::{Question, Trial};
 use super::{Found, Probe, Resource, cause};
 use crate::rate::Mean;
 
-/// Ops that are served at once, all others waiting.
+/// Ops in service or on the way at a time, all others waiting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServedAtOnce {
     /// So many.
@@ -30,7 +30,7 @@ const LEAST_OPS: f64 = 60.0;
 const START_S: f64 = 1.0;
 /// Of all that were in flight at most so large a part was served: with more of them the rate may grow yet.
 const PART: f64 = 0.8;
-/// One is served by a storage that does one after the other: nobody limits that.
+/// Storage that does one after the other has enough of one.
 const LEAST: f64 = 1.5;
 /// A number that is not known within this is none to configure.
 const KNOWN: f64 = 0.125;

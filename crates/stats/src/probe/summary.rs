@@ -119,7 +119,7 @@ impl ProbeOutcome {
         out.extend(self.same_share());
         out.extend(self.grows());
         out.extend(self.of_connections());
-        out.extend(self.served_at_once());
+        out.extend(self.enough_in_flight());
         out.extend(self.penalty());
         out.extend(self.held_back());
         out.extend(self.by_law());
@@ -190,7 +190,11 @@ impl ProbeOutcome {
             why.evidence.push((REFUSED_AFTER.into(), format!("{s:.2} s")));
         }
         out.push(why);
-        let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar);
+        // Bursts and silence come of other laws, too: where laws were held against all that was seen, this one has to explain it.
+        let calendar =
+            self.contest.as_ref().and_then(|c| c.fits.iter().find(|f| f.law == RivalLaw::Calendar));
+        let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar)
+            || calendar.is_some_and(|f| !f.is_close);
         if let Some((period_s, units)) = f.window().filter(|_| !other_law || f.resource != Resource::Ops) {
             let (amount, unit) = if f.resource == Resource::Ops {
                 (words::about(units, 3), "ops".to_owned())
@@ -263,8 +267,9 @@ impl ProbeOutcome {
         let g = self.grows?;
         let n = |x: f64| words::about(x, 3);
         let text = format!(
-            "The limit grows while it is asked: from {} op/s to {} op/s in {} of requests of which some were refused all the time. No \
-             sustained limit is known yet: drive it on, and measure what it comes to.",
+            "What passes beside refusals grows while it is asked for: from {} op/s to {} op/s in {} of requests of which some were refused \
+             all the time. Either the limit grows, or it is one on requests in flight before storage that gets faster (a cache that \
+             warms). No sustained limit is known yet: drive it on, and measure what it comes to.",
             n(g.first_per_s),
             n(g.last_per_s),
             words::span(g.seconds)
@@ -282,20 +287,21 @@ impl ProbeOutcome {
         Some(Finding::new("F39", "limit_per_connection", Level::Info, text).measured(e.value, 0.0))
     }
 
-    fn served_at_once(&self) -> Option<Finding> {
+    fn enough_in_flight(&self) -> Option<Finding> {
         let s = self.answers.served?;
         let n = |x: f64| words::about(x, 3);
         let (few, many) = (s.ops.value.ceil(), 2.0 * s.ops.value.ceil());
         let text = format!(
-            "About {} are served at once, and what else is in flight waits: one at a time comes to {} op/s, {} in flight to {}. A limit \
-             on requests in service that lets the others wait does that, and so does storage that works on so many side by side; which of \
-             them, rates do not tell. For the full rate keep {few} to {many} in flight: more of them wait longer, and bring nothing.",
+            "About {} in flight are enough: one at a time comes to {} op/s, and {} in flight to {} op/s; what is more in flight waits. A \
+             limit on requests in service that lets the others wait does that, and storage that works on so many side by side, or on one \
+             after the other at the end of a long way; which of them, rates do not tell. For the full rate keep {few} to {many} in \
+             flight: more of them wait longer, and bring nothing.",
             n(s.ops.value),
             n(s.alone_per_s),
             self.ops.concurrency,
             n(s.per_s),
         );
-        Some(Finding::new("F65", "served_at_once", Level::Info, text).measured(s.ops.value, 0.0))
+        Some(Finding::new("F65", "enough_in_flight", Level::Info, text).measured(s.ops.value, 0.0))
     }
 
     fn penalty(&self) -> Option<Finding> {
@@ -395,7 +401,7 @@ impl ProbeOutcome {
                 words::span(l.seconds),
                 n(l.refused)
             ),
-            false => "Whether the rate holds was not tried: its law foretold what other trials came to, and a larger --budget \
+            false => "Whether the rate holds was not tried: its law foretold what the last trial came to, and a larger --budget \
                       would try it."
                 .to_owned(),
         };
