@@ -89,7 +89,8 @@ pub fn clean_bucket(
     }
 }
 
-const OTHERS: &str = "it now contains other objects";
+/// What could not be removed of this run's is in the bucket, too.
+const OTHERS: &str = "there are objects in it beside its mark: this run's, where those are left behind, or another's";
 
 #[cfg(test)]
 mod tests {
