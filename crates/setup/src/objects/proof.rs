@@ -90,7 +90,8 @@ pub fn clean_bucket(
 }
 
 /// What could not be removed of this run's is in the bucket, too.
-const OTHERS: &str = "there are objects in it beside its mark: this run's, where those are left behind, or another's";
+const OTHERS: &str =
+    "it contains other objects than its mark: this run's, where those are left behind, or another's";
 
 #[cfg(test)]
 mod tests {
