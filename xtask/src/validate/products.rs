@@ -13,9 +13,9 @@ use super::score::{Goal, ScoreRow, percent};
 
 /// A quoted rate further from the one that holds is wrong.
 const NEAR: f64 = 0.03;
-/// A number in flight is looked for until it is known within an eighth.
 /// Counted for so long, seconds.
 const COUNTED_S: f64 = 300.0;
+/// A number in flight is looked for until it is known within an eighth.
 const NEAR_IN_FLIGHT: f64 = 0.125;
 
 /// What a statement is worth to whoever has to configure a client.

@@ -83,8 +83,7 @@ impl Probe {
             // It passed for a short while only: no rate that holds was found.
             if refused.max(t.refused_from(0.0, dt)) >= super::cause::REFUSED {
                 // A law's rate that held before does all the same.
-                self.questions.least_refused =
-                    Some(b.offered).into_iter().chain(self.questions.least_refused).reduce(f64::min);
+                self.questions.was_refused(b.offered);
                 self.questions.contest = crate::laws::contest(&self.record);
                 if let Some(action) = self.tell_what_held() {
                     return action;
@@ -95,7 +94,7 @@ impl Probe {
             return self.bisected(Bisection { low_s: t.length_s, ..b });
         }
         if t.begins_shut(dt) && b.rests < LONGER {
-            self.questions.remembers_s = self.questions.remembers_s.max(self.rest_of(&b));
+            self.questions.was_shut_after(self.rest_of(&b));
             return self.bisect_again(Bisection { rests: 2.0 * b.rests, ..b }, t);
         }
         match (refused < super::cause::REFUSED, ok > (1.0 - APART) * b.offered) {

@@ -139,6 +139,11 @@ const LITTLE: f64 = 0.1;
 /// rates are told and no fewer wrong ones; where none has to, four times as many wrong ones.)
 const FORETOLD: f64 = 1.05;
 
+/// Of a trial whose refusal is foreseen at that time, seconds.
+fn length_of(foreseen_s: f64) -> f64 {
+    (1.0 + FORESEEN) * foreseen_s + FORESEEN_S + SHORT_S
+}
+
 /// It was refused when it was said to be.
 fn is_as_said(refused_s: f64, said_s: f64) -> bool {
     (refused_s - said_s).abs() <= (FORESEEN * said_s).max(SOON_ENOUGH_S)
@@ -266,16 +271,11 @@ impl Probe {
 
     /// Where there is no time to try whether a rate holds: whether more of it is refused when the law says.
     fn foretell(&mut self, mut trial: LawTrial, rested_s: f64) -> Option<ProbeAction> {
-        let fit = trial.law.fit;
-        let state = fit.state(&self.record);
         let rest_s = rested_s.max(self.questions.least_rest_s).max(LEAST_REST_S);
         let left_s = self.left_s() - (rest_s - rested_s) - FORESEEN_S - SHORT_S;
-        let most = self.most_offered();
-        let (offered, said_s) =
-            MORE.into_iter().map(|more| more * fit.rate_per_s).filter(|o| *o <= most).find_map(|o| {
-                Some((o, state.first_refusal_s(rest_s, o, SOON_S.min(left_s / (1.0 + FORESEEN)).max(0.0))?))
-            })?;
-        let length_s = (1.0 + FORESEEN) * said_s + FORESEEN_S + SHORT_S;
+        let within_s = SOON_S.min(left_s / (1.0 + FORESEEN)).max(0.0);
+        let (offered, said_s) = self.refused_soon(&trial.law.fit, rest_s, within_s, self.most_offered())?;
+        let length_s = length_of(said_s);
         self.questions.law_trials += 1;
         trial.law.rest_s = rest_s;
         trial.step = LawStep::Explore { offered, length_s, foreseen_s: Some(said_s) };
@@ -351,12 +351,15 @@ impl Probe {
     /// After its rate held: the least that the law says is refused soon, and when.
     fn above(&self, law: &ByLaw) -> Option<(f64, f64)> {
         let left_s = SOON_S.min(self.left_s() - FORESEEN_S - SHORT_S);
-        let state = law.fit.state(&self.record);
-        MORE.into_iter().find_map(|more| {
-            let offered = more * law.fit.rate_per_s;
-            let foreseen_s = state.first_refusal_s(0.0, offered, left_s.max(0.0) / (1.0 + FORESEEN))?;
-            Some((offered, foreseen_s))
-        })
+        self.refused_soon(&law.fit, 0.0, left_s.max(0.0) / (1.0 + FORESEEN), f64::INFINITY)
+    }
+
+    /// The least that is enough more than a law's rate to be refused within so long after a rest, ops per second, and when; of no more than
+    /// can be offered.
+    fn refused_soon(&self, fit: &LawFit, rest_s: f64, within_s: f64, most_per_s: f64) -> Option<(f64, f64)> {
+        let state = fit.state(&self.record);
+        let mut offers = MORE.into_iter().map(|more| more * fit.rate_per_s).filter(|o| *o <= most_per_s);
+        offers.find_map(|offered| Some((offered, state.first_refusal_s(rest_s, offered, within_s)?)))
     }
 
     pub(super) fn law_next(&mut self, l: LawTrial, t: Trial) -> ProbeAction {
@@ -369,7 +372,7 @@ impl Probe {
         let of_it = |offered: f64| (refused && !shut).then_some(offered);
         if shut {
             self.questions.least_rest_s = (LONGER * l.rest_s()).min(LONGEST_REST_S);
-            self.questions.remembers_s = self.questions.remembers_s.max(l.rest_s());
+            self.questions.was_shut_after(l.rest_s());
         }
         match l.step {
             LawStep::Above { offered, foreseen_s } => {
@@ -395,7 +398,7 @@ impl Probe {
             LawStep::Holds if l.bounded => self.law_held(l, l.law, t),
             LawStep::Holds => match self.above(&l.law) {
                 Some((offered, foreseen_s)) => {
-                    let length_s = (1.0 + FORESEEN) * foreseen_s + FORESEEN_S + SHORT_S;
+                    let length_s = length_of(foreseen_s);
                     self.offer_law(
                         LawTrial { step: LawStep::Above { offered, foreseen_s }, ..l },
                         offered,
@@ -441,14 +444,15 @@ impl Probe {
         refused_at: Option<f64>,
         t: Trial,
     ) -> ProbeAction {
-        let least = &mut self.questions.least_refused;
-        *least = refused_at.into_iter().chain(*least).reduce(f64::min);
+        if let Some(offered) = refused_at {
+            self.questions.was_refused(offered);
+        }
         let before = match l.then {
             Interrupted::Hold(h) => h.refused(),
             Interrupted::Bisect(b) => b.refused(),
             Interrupted::Less { offered } => Some(offered),
         };
-        let refused = least.iter().copied().chain(before).reduce(f64::min);
+        let refused = self.questions.least_refused.into_iter().chain(before).reduce(f64::min);
         if let Some(action) = self.try_law(l.then, refused) {
             return action;
         }

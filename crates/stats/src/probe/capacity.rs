@@ -24,8 +24,8 @@ pub(super) const COARSE: f64 = 0.04;
 fn is_limiters(t: &Track) -> bool {
     let looks = || t.drains.iter().filter(|d| d.kind != DrainKind::Unsteady).filter_map(|d| d.steadiness);
     let longest_s = looks().map(|s| s.seconds).fold(0.0, f64::max);
-    // What is even for a while was so by chance, where a look that was much longer strayed far, of any kind, since it shows no rate; and went
-    // on to. Ops that end together (QEMU lets 24 of 256 KiB go at once, every 1.6 s) are far from their rate by turns, and come back.
+    // What is even for a while was so by chance, where a look that was much longer strayed ever further, of any kind, since it shows no
+    // rate. Ops that end together (QEMU lets 24 of 256 KiB go at once, every 1.6 s) are far from their rate by turns, and come back.
     let far = |s: &Steadiness| {
         s.growth.is_finite() && !s.comes_back() && s.wander_s > FAR * STRAYS * s.seconds.sqrt()
     };

@@ -142,6 +142,7 @@ const LONG_S: f64 = 60.0;
 const LONGEST_S: f64 = 60.0;
 /// What passed for so long holds; what did for less may have used up tokens (a choice: the bursts of products last for half of it).
 pub(super) const HOLDS_S: f64 = 45.0;
+/// And for so many times as long as the limiter was seen to remember what came before.
 const REMEMBERS: f64 = 1.2;
 /// Budgets from which on it is asked early, and time is kept for the trial after a rest; less is for the figures first.
 pub(super) const KEEPS_S: f64 = 200.0;
@@ -333,7 +334,7 @@ impl Probe {
         let (ok, tail) = t.tail(self.options.dt_s);
         if t.begins_shut(self.options.dt_s) && h.rest_s() > 0.0 && h.calm_s < LONGEST_CALM_S {
             // The rest was too short to be forgiven: that tells nothing of what is offered now.
-            self.questions.remembers_s = self.questions.remembers_s.max(h.rest_s());
+            self.questions.was_shut_after(h.rest_s());
             h.calm_s = (2.0 * h.calm_s).min(LONGEST_CALM_S);
             return self.hold(h);
         }

@@ -316,17 +316,14 @@ impl Probe {
 
     /// What is known so far.
     pub fn outcome(&self) -> ProbeOutcome {
-        let (elapsed_s, grows) = (self.elapsed_s(), grows::growth(&self.record));
-        let refused_after_s = self.record.refused_after_s();
-        let of = ProbeOutcome::of(
+        ProbeOutcome::of(
             &self.tracks,
             self.large_bytes,
-            elapsed_s,
+            self.elapsed_s(),
             &self.options,
             &self.questions,
-            grows,
-        );
-        ProbeOutcome { refused_after_s, ..of }
+            &self.record,
+        )
     }
 
     /// Whose ops drain it.

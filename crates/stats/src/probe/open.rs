@@ -145,6 +145,26 @@ pub(super) fn refused_rate(f: &Found, answers: &Answers) -> Option<Open> {
     Some(Open { text, more_s: None })
 }
 
+fn rate(of: Resource, per_s: f64) -> String {
+    match of {
+        Resource::Ops => format!("{} op/s", words::about(per_s, 3)),
+        Resource::Bytes => format!("{} MB/s", words::about(per_s / 1e6, 3)),
+    }
+}
+
+/// Looks that each held still came to rates far apart.
+pub(super) fn changed_rate(f: &Found) -> Option<Open> {
+    let (least, most) = f.changed()?;
+    let text = format!(
+        "the rate of {} was {} at one time and {} at another, and held still each time: it changed while it was measured, and none is \
+         given; probe again, and look for what else changed",
+        f.resource.name(),
+        rate(f.resource, most),
+        rate(f.resource, least)
+    );
+    Some(Open { text, more_s: None })
+}
+
 /// What latency and the ops in flight come to, where that is what was seen.
 fn grew(f: &Found) -> Option<Open> {
     let (e, latency_s) = (f.known()?, f.drains.iter().rev().find_map(|d| d.latency_s)?);
@@ -155,10 +175,7 @@ fn grew(f: &Found) -> Option<Open> {
             f.resource.name(),
             f.concurrency,
             plimsoll_model::units::format_latency_ns(latency_s * 1e9),
-            match f.resource {
-                Resource::Ops => format!("{} op/s", words::about(e.value, 3)),
-                Resource::Bytes => format!("{} MB/s", words::about(e.value / 1e6, 3)),
-            },
+            rate(f.resource, e.value),
             f.concurrency.saturating_mul(2)
         ),
         more_s: None,

@@ -4,14 +4,15 @@ use plimsoll_model::Estimate;
 
 use super::capacity::capacity;
 use super::cause;
+use super::grows::growth;
 use super::ladder::GROWTH;
-use super::open::{open_questions, refused_rate};
+use super::open::{changed_rate, open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
 use super::track::FirstLook;
 use super::{AtOnce, Cause, DrainEvidence, DrainKind, Growth, HeldBack, ProbeOptions, Resource, Track};
-use crate::laws::{LawContest, RivalLaw};
+use crate::laws::{LawContest, LoadRecord, RivalLaw};
 use crate::math;
-use crate::{student, words};
+use crate::student;
 
 /// Looks of one rate, each of so many seconds or more, differ by no more than this beside what each is not sure of (a choice: limiters are
 /// known to hold theirs within 2 %).
@@ -107,7 +108,7 @@ impl Found {
 
     /// The least and the most of what its looks came to, each of which held still, where they are far apart: it changed meanwhile, and
     /// what lies between them never passed.
-    fn changed(&self) -> Option<(f64, f64)> {
+    pub(super) fn changed(&self) -> Option<(f64, f64)> {
         let looks =
             self.drains.iter().filter(|d| d.kind != DrainKind::Unsteady && d.rate > 0.0).filter_map(|d| {
                 let s = d.steadiness.filter(|s| s.seconds >= LEAST_LOOK_S)?;
@@ -245,7 +246,7 @@ impl ProbeOutcome {
         elapsed_s: f64,
         o: &ProbeOptions,
         questions: &Questions,
-        grows: Option<Growth>,
+        record: &LoadRecord,
     ) -> Self {
         let answers = questions.answers;
         let mut out = Self {
@@ -256,8 +257,8 @@ impl ProbeOutcome {
             overhead_bytes: o.overhead_bytes,
             moves_bytes: o.moves_bytes,
             answers,
-            refused_after_s: None,
-            grows,
+            refused_after_s: record.refused_after_s(),
+            grows: growth(record),
             contest: questions.contest.clone(),
             elapsed_s,
         };
@@ -315,29 +316,12 @@ impl ProbeOutcome {
 
     /// No rate is told of what had two, nor a bucket that stands on one of them; and what changed for small ops did for large ones.
     fn forget_what_changed(&mut self) {
-        let texts: Vec<Open> = [&self.ops, &self.bytes]
-            .into_iter()
-            .filter_map(|f| {
-                let (least, most) = f.changed()?;
-                let rate = |x: f64| match f.resource {
-                    Resource::Ops => format!("{} op/s", words::about(x, 3)),
-                    Resource::Bytes => format!("{} MB/s", words::about(x / 1e6, 3)),
-                };
-                let text = format!(
-                    "the rate of {} was {} at one time and {} at another, and held still each time: it changed while it was measured, \
-                     and none is given; probe again, and look for what else changed",
-                    f.resource.name(),
-                    rate(most),
-                    rate(least)
-                );
-                Some(Open { text, more_s: None })
-            })
-            .collect();
-        if !texts.is_empty() {
+        let changed: Vec<Open> = [&self.ops, &self.bytes].into_iter().filter_map(changed_rate).collect();
+        if !changed.is_empty() {
             self.forget_rates();
             self.answers.held_back = None;
             self.bytes.open.clear();
-            self.ops.open = texts;
+            self.ops.open = changed;
         }
     }
 

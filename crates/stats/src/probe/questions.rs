@@ -112,6 +112,16 @@ impl Questions {
     pub fn new(enabled: bool) -> Self {
         Self { enabled, ..Self::default() }
     }
+
+    /// So much was refused, however long it passed before.
+    pub fn was_refused(&mut self, offered: f64) {
+        self.least_refused = Some(self.least_refused.map_or(offered, |least| least.min(offered)));
+    }
+
+    /// After a rest of so long a load was refused from its begin.
+    pub fn was_shut_after(&mut self, rest_s: f64) {
+        self.remembers_s = self.remembers_s.max(rest_s);
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,7 +144,7 @@ pub(super) enum Question {
     InBetween,
     /// One in flight, where any number comes to `rate`.
     Alone {
-        rate: f64,
+        rate: Estimate,
     },
 }
 
@@ -301,7 +311,7 @@ impl Probe {
                 return action;
             }
         }
-        match self.ask_cost(&known).or_else(|| self.ask_served(&known.ops)) {
+        match self.ask_cost(&known).or_else(|| self.ask_served(&known)) {
             Some(t) => self.try_it(t),
             None => self.finish(),
         }

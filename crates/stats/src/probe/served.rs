@@ -8,7 +8,7 @@ use plimsoll_model::Estimate;
 
 use super::drain::Plateau;
 use super::questions::{Question, Trial};
-use super::{Found, Probe, Resource, cause};
+use super::{Probe, ProbeOutcome, Resource, cause};
 use crate::rate::Mean;
 
 /// Ops in service or on the way at a time, all others waiting.
@@ -37,23 +37,23 @@ const KNOWN: f64 = 0.125;
 
 impl Probe {
     /// Asked where nobody refuses and no rate is held.
-    pub(super) fn ask_served(&mut self, ops: &Found) -> Option<Trial> {
+    pub(super) fn ask_served(&mut self, known: &ProbeOutcome) -> Option<Trial> {
         if std::mem::replace(&mut self.questions.served_asked, true) {
             return None;
         }
-        let out = self.outcome();
-        let per_s = ops.known()?.value;
+        let ops = &known.ops;
+        let rate = ops.known()?;
         let free = ops.refused() < cause::REFUSED
-            && !out.is_limited(Resource::Ops)
-            && !out.is_limited(Resource::Bytes);
-        if !free || ops.concurrency < 2 || out.per_connection().is_some() {
+            && !known.is_limited(Resource::Ops)
+            && !known.is_limited(Resource::Bytes);
+        if !free || ops.concurrency < 2 || known.per_connection().is_some() {
             return None;
         }
         // As many as were in flight, one after the other, at the longest.
-        let enough_s = LEAST_OPS * f64::from(ops.concurrency) / per_s + START_S;
+        let enough_s = LEAST_OPS * f64::from(ops.concurrency) / rate.value + START_S;
         let length_s = enough_s.clamp(ALONE_S, LONGEST_S);
         (length_s < self.left_s()).then(|| Trial {
-            question: Question::Alone { rate: per_s },
+            question: Question::Alone { rate },
             size_bytes: self.options.small_bytes,
             concurrency: 1,
             offered_per_s: None,
@@ -65,23 +65,24 @@ impl Probe {
     }
 
     /// Of a trial with one in flight.
-    pub(super) fn served(&mut self, per_s: f64, t: &Trial) {
+    pub(super) fn served(&mut self, rate: Estimate, t: &Trial) {
         let from = ((START_S / self.options.dt_s).round() as usize).min(t.seen.ok.len());
         let alone = Mean::of(&t.seen.ok[from..]);
         let most = self.tracks[Resource::Ops as usize].concurrency.unwrap_or(self.options.concurrency);
-        self.questions.answers.served = served(per_s, self.outcome().ops.known(), &alone, most);
+        self.questions.answers.served = served(rate, &alone, most);
     }
 }
 
-fn served(per_s: f64, known: Option<Estimate>, alone: &Mean, most: u32) -> Option<ServedAtOnce> {
-    let n = per_s / alone.value;
+/// `rate`: what any number comes to, of at most so many in flight.
+fn served(rate: Estimate, alone: &Mean, most: u32) -> Option<ServedAtOnce> {
+    let n = rate.value / alone.value;
     let half = alone.half_width / alone.value;
-    let off = known.map_or(0.0, |e| e.relative_half_width()).hypot(half);
+    let off = rate.relative_half_width().hypot(half);
     let told = (LEAST..=PART * f64::from(most)).contains(&n) && off <= KNOWN;
     told.then_some(ServedAtOnce {
         ops: Estimate::symmetric(n, n * off, 1.0),
         alone_per_s: alone.value,
-        per_s,
+        per_s: rate.value,
     })
 }
 
@@ -91,16 +92,17 @@ mod tests {
 
     #[test]
     fn what_is_served_is_so_many_times_what_one_comes_to() {
+        let exact = Estimate::exact;
         let alone = |per_s: f64| Mean::of(&(0..40).map(|i| per_s + f64::from(i % 3)).collect::<Vec<f64>>());
-        let found = served(700.0, None, &alone(99.0), 32).unwrap();
+        let found = served(exact(700.0), &alone(99.0), 32).unwrap();
         assert!((found.ops.value - 7.0).abs() < 0.1 && found.ops.contains(7.0), "{found:?}");
         // Two of two were served, or 31 of 32: more may be; and one after the other is nobody's limit.
-        assert_eq!(served(200.0, None, &alone(99.0), 2), None);
-        assert_eq!(served(3100.0, None, &alone(99.0), 32), None);
-        assert_eq!(served(110.0, None, &alone(99.0), 32), None);
+        assert_eq!(served(exact(200.0), &alone(99.0), 2), None);
+        assert_eq!(served(exact(3100.0), &alone(99.0), 32), None);
+        assert_eq!(served(exact(110.0), &alone(99.0), 32), None);
         // Two ops in all tell nothing, nor does one that is not there.
-        assert_eq!(served(700.0, None, &Mean::of(&[0.0, 300.0, 0.0, 0.0]), 32), None);
-        assert_eq!(served(700.0, None, &Mean::of(&[]), 32), None);
-        assert_eq!(served(700.0, None, &Mean::of(&[0.0; 20]), 32), None);
+        assert_eq!(served(exact(700.0), &Mean::of(&[0.0, 300.0, 0.0, 0.0]), 32), None);
+        assert_eq!(served(exact(700.0), &Mean::of(&[]), 32), None);
+        assert_eq!(served(exact(700.0), &Mean::of(&[0.0; 20]), 32), None);
     }
 }
