@@ -8,6 +8,7 @@
 //!
 //! The caller executes each [`ProbeAction`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
+mod answered;
 mod at_once;
 mod bisect;
 mod by_law;
@@ -586,6 +587,8 @@ impl Probe {
     }
 }
 
+#[cfg(test)]
+mod changing_tests;
 #[cfg(test)]
 mod product_tests;
 #[cfg(test)]
