@@ -19,6 +19,8 @@ fn a_rate_that_is_held_is_clear_however_large_ops_go() {
         });
         asked += usize::from(phases.iter().any(|p| p.contains("requests at once")));
         assert!(o.is_proved(Resource::Ops), "{seed}: {:?} {}", o.evidence(), said(&o));
+        // Who refuses small ops refuses large ones: that is no limit on bytes without a rate of theirs.
+        assert!(o.bytes.known().is_some() || !o.is_limited(Resource::Bytes), "{seed}: {:?}", o.evidence());
         assert!((o.limit_of_ops().unwrap() / 60.0 - 1.0).abs() < 0.02, "{seed}: {}", said(&o));
     }
     assert!(asked > 0, "{asked}");
