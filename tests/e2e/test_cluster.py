@@ -140,6 +140,40 @@ def test_a_cluster_serves_has_faults_and_goes(box, runs):
     assert not box.left()
 
 
+def sent_by(link):
+    shown = subprocess.run(["tc", "-s", "qdisc", "show", "dev", link], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"Sent (\d+) bytes", shown).group(1))
+
+
+def test_a_link_made_slow_under_load_is_slow_and_not_cut_and_the_run_tells_when(box, runs):
+    """What waits for its tokens when the link's bucket is made smaller gets them. (With a bucket of 64 KiB nothing passed any more.)"""
+    _, server = box.start("--nodes", "2", "--drives", "1", "--ec", "1", "--link", "200mbit")
+    link = f"pl-{box.name}-2"
+    hosts = server.endpoint.replace(":9000", ":9100")
+    load = subprocess.Popen(
+        [str(BIN), "object", "put", "--endpoint", server.endpoint, "--bucket", "bench", "--create-bucket", "--size", "4MiB", "--concurrency", "16",
+         "--warmup", "0s", "--duration", "14s", "--timeout", "2m", "--json", "--observe", f"node={hosts}", "--observe-every", "1s",
+         "--cluster", str(box.dir / "cluster.toml")],
+        env=server.env() | {"PLIMSOLL_RUNS": str(runs)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: sent_by(link) > 40e6, 60, "the load")
+        assert box.call("fault", "link:2=50mbit", "--name", box.name).code == 0
+        before = sent_by(link)
+        # Half of what the line gives meanwhile: beside other tests it has not the machine to itself.
+        wait_until(lambda: sent_by(link) - before > 8e6, 30, "what the slow link passes")
+        out, err = load.communicate(timeout=180)
+    finally:
+        load.kill()
+        load.wait()
+    summary = json.loads(out)
+    outcomes = [w["outcomes"] for w in summary["workloads"]]
+    assert all(set(o) == {"ok"} for o in outcomes), (outcomes, err)
+    changed = [f["text"] for f in summary["findings"] if f["name"] == "line_changed"]
+    assert len(changed) == 1 and "eth0 of" in changed[0] and "200Mbit/s until" in changed[0] and "of 50Mbit/s from" in changed[0], summary["findings"]
+    bands = [b["what"] for b in summary["servers"]["background"]]
+    assert any("at 50Mbit/s, 200Mbit/s before" in what for what in bands), bands
+
+
 PLAN = """version = 1
 [options]
 observe_every = "1s"

@@ -106,6 +106,8 @@ fn page(facts: &BoxFacts, cpu: &mut CpuUse, top: &Path) -> String {
     let text = |path: &str| fs::read_to_string(top.join(path)).unwrap_or_default();
     let mut out = String::new();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    // Whoever reads it knows that what is not here is not missing (observe: PARTIAL_PAGE).
+    line(&mut out, "plimsoll_box_node_info", "", 1.0);
     line(&mut out, "node_time_seconds", "", now);
     interface(&mut out, &text("proc/thread-self/net/dev"), facts.link_bits_per_s);
     segments(&mut out, &text("proc/thread-self/net/snmp"));
@@ -240,6 +242,7 @@ mod tests {
         let mut cpu = CpuUse { began, pid: None, last: (0.0, 0.0), base: (0.0, 0.0), idle: 0.0 };
         let text = page(&facts, &mut cpu, dir.path());
         for row in [
+            "plimsoll_box_node_info 1",
             "node_network_receive_bytes_total{device=\"eth0\"} 1000",
             "node_network_receive_drop_total{device=\"eth0\"} 3",
             "node_network_transmit_bytes_total{device=\"eth0\"} 2000",

@@ -6,6 +6,7 @@ use plimsoll_model::analysis::LineSpan;
 use plimsoll_model::interval::EndpointCounts;
 use plimsoll_model::plan::{KeyDist, suite};
 use plimsoll_model::summary::{ClientSummary, EndpointSummary, WorkloadSummary};
+use plimsoll_model::units::significant;
 use plimsoll_model::{Estimate, OpKind, Outcome, Series, SeriesId};
 use plimsoll_stats::littles_law::{LittlesLawCheck, Sums};
 use plimsoll_stats::{rate, student};
@@ -17,6 +18,9 @@ use super::long_ops::{self, CountedWork, LongOps};
 use super::part::{Part, horizon_s, seconds_between};
 use super::resources::Resources;
 use super::{law, percentiles};
+
+/// From this difference on, as a part of the rate, somebody who counts what ended is told why. (A choice: less is within most intervals.)
+const OTHER_RATE: f64 = 0.05;
 
 /// Name of the lines that sum up workloads.
 pub const TOGETHER: &str = "together";
@@ -399,7 +403,23 @@ impl<'a> Line<'a> {
                 }
             }
         }
+        notes.extend(self.note_of_long_ops(data));
         notes
+    }
+
+    /// Whoever counts what ended, as progress and the tables of endpoints and agents do, comes to another rate: why, and to which.
+    fn note_of_long_ops(&self, data: &RunData) -> Option<String> {
+        let [part] = &self.parts[..] else { return None };
+        let told = self.long_ops(data, part, CountedWork::Ops)?.per_s(data.step_ns);
+        let ended = self.ended_per_s(data, part, CountedWork::Ops);
+        let is_other = (told - ended).abs() > OTHER_RATE * told;
+        is_other.then(|| {
+            format!(
+                "rate: of what was done in the window, with the part of ops that were in progress at its ends; those that ended in it make {} op/s, \
+                 which is what progress and the tables of endpoints count",
+                significant(ended, 3)
+            )
+        })
     }
 
     /// Where the line's data lies; a mixed workload's total, and a sum of workloads, has no series of its own.

@@ -179,6 +179,9 @@ fn a_standby_manager_and_a_renamed_metric() {
     let page = readings(Make::Node, &renamed, "s1").unwrap();
     assert_eq!(page.missing, ["node_disk_io_time_seconds_total"]);
     assert!(value(&page, "s1", "", Q::DiskWriteBytes, "vda").is_some(), "the others are used");
+    // A page that has all there is, by its own word, lacks nothing.
+    let partial = format!("plimsoll_box_node_info 1\n{renamed}");
+    assert!(readings(Make::Node, &partial, "s1").unwrap().missing.is_empty());
 }
 
 #[test]

@@ -155,8 +155,8 @@ pub fn line(event: &Event) -> String {
                 times(l),
                 ops(f.ops_per_s),
                 bytes(f.bytes_per_s),
-                format_latency_ns(f.p50_ns as f64),
-                format_latency_ns(f.p99_ns as f64),
+                latency(f.p50_ns),
+                latency(f.p99_ns),
                 f.busy_fraction * 100.0
             );
             if f.throttled > 0 {
@@ -223,10 +223,10 @@ fn block(l: &Live, history: &[f64]) -> String {
         sparkline(history),
         ops(f.ops_per_s),
         bytes(f.bytes_per_s),
-        format_latency_ns(f.p50_ns as f64),
-        format_latency_ns(f.p99_ns as f64),
-        format_latency_ns(f.p999_ns as f64),
-        format_latency_ns(f.max_ns as f64),
+        latency(f.p50_ns),
+        latency(f.p99_ns),
+        latency(f.p999_ns),
+        latency(f.max_ns),
         f.busy_fraction * 100.0,
         f.in_flight,
     )
@@ -254,6 +254,11 @@ fn ops(per_s: f64) -> String {
 
 fn bytes(per_s: f64) -> String {
     format!("{} MiB/s", significant(per_s / f64::from(1 << 20), 3))
+}
+
+/// As long as no op has ended there is none.
+fn latency(ns: u64) -> String {
+    if ns == 0 { "n/a".to_owned() } else { format_latency_ns(ns as f64) }
 }
 
 /// `1:05` or `2:03:04`.

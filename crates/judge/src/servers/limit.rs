@@ -7,8 +7,10 @@ use super::resources::{self, KINDS, SeenResource};
 
 /// `None`: no ceiling is known of anything that was seen. `here`: the servers share this machine's processors with the client.
 pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> Option<ServersLimit> {
-    let known: Vec<&SeenResource> =
-        all.iter().filter(|s| s.used.share.is_some() && !resources::is_shared(s, here)).collect();
+    let known: Vec<&SeenResource> = all
+        .iter()
+        .filter(|s| s.used.share.is_some() && s.scarce_s.is_none() && !resources::is_shared(s, here))
+        .collect();
     let shared = all.iter().find(|s| resources::is_shared(s, here) && s.at_ceiling());
     let of_kind = |kind: &str| -> Vec<&SeenResource> {
         known.iter().copied().filter(|s| s.used.resource == kind).collect()
@@ -98,6 +100,12 @@ fn kind_words(kind: &str) -> &'static str {
     }
 }
 
+/// `the network interface eth0 of s1, in`.
+fn one_in_words(s: &SeenResource) -> String {
+    let way = s.used.resource.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
+    format!("{} {}{way}", kind_words(&s.used.resource), s.used.name())
+}
+
 fn alone(
     (kind, full): &(&str, Vec<&SeenResource>),
     who: &str,
@@ -120,9 +128,8 @@ fn alone(
             percent_of(s)
         )),
         (None, Some(n)) => text.push_str(&format!(
-            " Nothing else that was observed was: next is {} {} ({}).",
-            kind_words(&n.used.resource),
-            n.used.name(),
+            " Nothing else that was observed was: next is {} ({}).",
+            one_in_words(n),
             percent_of(n)
         )),
         (None, None) => text.push_str(" Nothing else was observed."),
@@ -134,7 +141,7 @@ fn alone(
 }
 
 fn none(most: &SeenResource, not_observed: &[String]) -> (String, String) {
-    let what = format!("{} {} ({})", kind_words(&most.used.resource), most.used.name(), percent_of(most));
+    let what = format!("{} ({})", one_in_words(most), percent_of(most));
     let busy = most.used.verdict.starts_with("busy");
     let but = if busy { ", and nothing waited for it" } else { "" };
     let look = match not_observed {
@@ -155,10 +162,9 @@ fn none(most: &SeenResource, not_observed: &[String]) -> (String, String) {
 fn none_but_shared(most: &SeenResource, shared: &SeenResource) -> (String, String) {
     let text = format!(
         "The processors that the servers share with the client were at their ceiling ({}), none of the servers' other resources that \
-         were observed was; the fullest of these was {} {} ({}).",
+         were observed was; the fullest of these was {} ({}).",
         percent_of(shared),
-        kind_words(&most.used.resource),
-        most.used.name(),
+        one_in_words(most),
         percent_of(most)
     );
     (text, "Next: a machine of its own for the client.".into())

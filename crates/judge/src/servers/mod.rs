@@ -5,6 +5,7 @@ mod background;
 mod counts;
 mod findings;
 mod limit;
+mod lines;
 mod pools;
 mod resources;
 mod rest;
@@ -59,9 +60,11 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     };
     let not_observed = servers.not_observed.clone();
     servers.background = background::spans(data, &windows);
+    servers.background.extend(lines::spans(&data.observed, &windows));
     servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed)).collect();
     let mut found = findings::of_sources(data, &windows);
     found.extend(rest::findings(data, &windows));
+    found.extend(lines::findings(&data.observed, &windows));
     found.extend(findings::of_windows(&servers));
     found.extend(findings::of_traffic(data, &servers));
     found.extend(findings::of_limits(&servers));
@@ -191,6 +194,9 @@ fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<St
             (true, true) => {}
         }
     }
+    let scarce = windows.iter().flat_map(|w| &w.resources).filter(|s| s.scarce_s.is_some());
+    let scarce: BTreeSet<String> = scarce.map(|s| format!("{} of most of the time", s.used.name())).collect();
+    out.extend(scarce);
     let hosts: BTreeSet<&str> = windows.iter().flat_map(|w| &w.subjects).map(|s| s.host).collect();
     let endpoints = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
     let missing: BTreeSet<&str> =

@@ -84,6 +84,8 @@ impl DriveWork {
 pub struct SeenResource {
     pub used: ResourceUse,
     pub steps: Vec<(f64, f64)>,
+    /// Seconds in which it was seen, where that is less than half of those in which anything was: what it was at the rest of the time nobody knows.
+    pub scarce_s: Option<f64>,
     /// What a drive did, where it tells.
     work: Option<DriveWork>,
     /// A drive that is held against bytes, by the time with a request in flight.
@@ -101,7 +103,9 @@ impl SeenResource {
     }
 
     pub fn at_ceiling(&self) -> bool {
-        self.used.time_above.is_some_and(|t| t >= HALF) && self.used.waited_for != Some(false)
+        self.used.time_above.is_some_and(|t| t >= HALF)
+            && self.used.waited_for != Some(false)
+            && self.scarce_s.is_none()
     }
 }
 
@@ -111,6 +115,7 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
     for s in subjects.iter().filter(|s| !s.host.is_empty()) {
         by_host.entry(s.host).or_default().push(s);
     }
+    let all_s = seen_s(subjects);
     let of_host = |(host, subjects): (&str, Vec<&SubjectSteps<'_>>)| {
         let node = cluster.and_then(|c| c.node_of(host));
         let mut all = AllMeasured::default();
@@ -124,16 +129,24 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
             all.nics(step, node);
             all.drives(step, node);
         }
+        all.of_changed_lines();
         let daemons: Vec<&SubjectSteps<'_>> = subjects.into_iter().filter(|s| !s.daemon.is_empty()).collect();
         if let Some(node) = node {
             all.of_quota(&daemons, node);
             all.nic_of_daemons(&daemons, node);
         }
-        all.seen(host)
+        all.seen(host, all_s)
     };
     let mut all: Vec<SeenResource> = by_host.into_iter().flat_map(of_host).collect();
     full_by_their_time(&mut all);
     all
+}
+
+/// From the first reading of anybody to the last.
+fn seen_s(subjects: &[SubjectSteps<'_>]) -> f64 {
+    let steps = || subjects.iter().flat_map(|s| &s.steps);
+    let (from, to) = (steps().map(|s| s.from_ns).min(), steps().map(|s| s.to_ns).max());
+    from.zip(to).map_or(0.0, |(from, to)| to.saturating_sub(from) as f64 / 1e9)
 }
 
 /// Drives that give less than `cluster.toml` says, and are full all the same. That a drive is busy all the time proves little of an SSD; it does where
@@ -202,8 +215,9 @@ struct Measured {
     unit: &'static str,
     ceiling_of: &'static str,
     waited: Vec<(f64, bool)>,
-    /// What an interface tells of its speed, beside a line rate of `cluster.toml`.
+    /// What an interface tells of its speed, beside a line rate of `cluster.toml`; and what it told at the end of each step.
     told: Option<f64>,
+    told_each: Vec<Option<f64>>,
     /// Of a drive: time of all requests, their queue included, their number, and their bytes.
     requests: (f64, f64, f64),
     /// Of a drive that is held against bytes.
@@ -237,6 +251,21 @@ impl Measured {
             && above(OF_ITS_SPEED) <= ABOVE_ITS_SPEED * seconds
             && bytes <= OF_ITS_SPEED * told * seconds;
         (is_at_it && seconds > 0.0).then_some(told)
+    }
+
+    /// An interface whose speed changes while it is looked at tells of its line, and each step is held against what it told then.
+    fn at_the_speeds_it_tells(&mut self) {
+        let mut told = self.told_each.iter().flatten();
+        let Some(first) = told.next().copied() else { return };
+        if told.all(|t| *t == first) {
+            return;
+        }
+        let said = self.ceiling.filter(|_| self.ceiling_of == OF_CLUSTER);
+        for ((_, reached, share), told) in self.steps.iter_mut().zip(&self.told_each) {
+            let most = [*told, said].into_iter().flatten().reduce(f64::min);
+            *share = most.map(|m| *reached / m);
+        }
+        (self.told, self.ceiling, self.ceiling_of) = (None, None, "");
     }
 }
 
@@ -282,6 +311,7 @@ impl<'a> AllMeasured<'a> {
                 m.ceiling_of = if known.is_some() { OF_CLUSTER } else { "" };
                 m.ceiling = known.or(speed).or(m.ceiling);
                 m.told = speed.or(m.told);
+                m.told_each.push(step.most_of_gauge(Q::NicSpeedBytesPerS, nic).filter(|s| *s > 0.0));
             }
         }
     }
@@ -359,12 +389,17 @@ impl<'a> AllMeasured<'a> {
         }
     }
 
-    fn seen(self, host: &str) -> Vec<SeenResource> {
-        self.0.into_iter().map(|((kind, device), m)| seen(host, KINDS[kind].0, device, &m)).collect()
+    fn of_changed_lines(&mut self) {
+        self.0.values_mut().for_each(Measured::at_the_speeds_it_tells);
+    }
+
+    /// `all_s`: seconds in which anything was seen.
+    fn seen(self, host: &str, all_s: f64) -> Vec<SeenResource> {
+        self.0.into_iter().map(|((kind, device), m)| seen((host, KINDS[kind].0, device), &m, all_s)).collect()
     }
 }
 
-fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource {
+fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) -> SeenResource {
     let told = m.at_the_speed_it_tells();
     let (most, ceiling_of) = if told.is_some() { (told, "") } else { (m.ceiling, m.ceiling_of) };
     let seconds: f64 = m.steps.iter().map(|(s, ..)| s).sum();
@@ -402,11 +437,12 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
         ..ResourceUse::default()
     };
     let by_time = m.by_time.as_deref().map(|t| {
-        let mut s = seen(host, resource, device, t);
+        let mut s = seen((host, resource, device), t, all_s);
         (s.used.request_s, s.work) = (used.request_s, work);
         Box::new(s)
     });
-    let mut seen = SeenResource { used, steps, work, by_time };
+    let scarce_s = (seconds < HALF * all_s).then_some(seconds);
+    let mut seen = SeenResource { used, steps, scarce_s, work, by_time };
     let threshold = seen.candidate().threshold();
     let above: f64 = seen.steps.iter().filter(|(_, v)| *v >= threshold).map(|(s, _)| s).sum();
     let waited: f64 = m.waited.iter().filter(|(_, w)| *w).map(|(s, _)| s).sum();
@@ -414,14 +450,15 @@ fn seen(host: &str, resource: &str, device: &str, m: &Measured) -> SeenResource 
     seen.used.threshold = threshold;
     seen.used.time_above = seen.used.share.map(|_| above / seconds.max(f64::MIN_POSITIVE));
     seen.used.waited_for = (looked > 0.0).then_some(waited / looked >= HALF);
-    seen.used.verdict = match (seen.used.time_above, seen.at_ceiling()) {
+    let scarce = scarce_s.map(|s| format!("seen for {s:.0} s of {all_s:.0} s"));
+    let verdict = match (seen.used.time_above, seen.at_ceiling()) {
         (None, _) if beyond => "above what it is said to give",
         (None, _) => "ceiling not known",
         (_, true) => "at its ceiling",
         (Some(t), false) if t >= HALF => "busy, nothing waited for it",
         _ => "below its ceiling",
-    }
-    .into();
+    };
+    seen.used.verdict = scarce.unwrap_or_else(|| verdict.into());
     seen
 }
 
@@ -437,7 +474,7 @@ pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
         let of_kind: Vec<&SeenResource> = all
             .iter()
             .filter(|s| s.used.resource == kind && !s.steps.is_empty() && !is_shared(s, here))
-            .filter(|s| s.at_ceiling() || s.used.time_above.is_some_and(|t| t < HALF))
+            .filter(|s| s.at_ceiling() || s.scarce_s.is_none() && s.used.time_above.is_some_and(|t| t < HALF))
             .collect();
         let full: Vec<&SeenResource> = of_kind.iter().copied().filter(|s| s.at_ceiling()).collect();
         let fullest = of_kind.iter().max_by(|a, b| {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::Scrape;
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
+use plimsoll_model::{Cluster, Scrape};
 use plimsoll_stats::attribution::{Candidate, attribute};
 use plimsoll_store::{ObservedSource, server_steps};
 
@@ -93,6 +93,61 @@ fn each_ceiling_is_named_by_host_and_device() {
         with(&|h| (h.drive, h.queue) = (0.99, 8.0)),
         [(Candidate::ServerDisk, "nvme0n1 of s3: 1 of 4".into())]
     );
+}
+
+#[test]
+fn what_was_seen_for_a_part_of_the_time_is_not_said_of_all_of_it() {
+    let of = |answers: usize| {
+        let mut all = sources(&[IDLE, IDLE, Host { rx: 0.97, ..IDLE }, IDLE]);
+        for scrape in all[2].scrapes.iter_mut().skip(answers) {
+            (scrape.gap, scrape.subjects) = (Some("no answer".into()), Vec::new());
+        }
+        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), None);
+        let suspects = attribute(&resources::candidates(&seen, false)).suspects.len();
+        let full = seen.iter().find(|s| s.used.host == "s3" && s.used.resource == "network in").unwrap();
+        (limit::of_window(&seen, false, &[]).unwrap(), suspects, full.used.verdict.clone())
+    };
+    let (limit, suspects, _) = of(9);
+    assert_eq!((limit.verdict.as_str(), suspects), ("one", 1), "{}", limit.text);
+    // Full for the 10 s in which it answered: of the other 50 s nobody knows.
+    let (limit, suspects, verdict) = of(3);
+    assert_eq!((limit.verdict.as_str(), suspects), ("none", 0), "{}", limit.text);
+    assert_eq!(verdict, "seen for 10 s of 60 s");
+    assert!(!limit.text.contains("eth0 of s3"), "{}", limit.text);
+}
+
+#[test]
+fn a_line_made_slower_meanwhile_is_full_by_the_speed_of_its_time() {
+    let mut all = sources(&[IDLE, IDLE, Host { tx: 0.02, ..IDLE }, IDLE]);
+    // From 20 s on a tenth of its speed, and at it.
+    let mut received = 0.0;
+    for (n, scrape) in all[2].scrapes.iter_mut().enumerate() {
+        let slow = n >= 4;
+        received += 5.0 * SPEED * if slow { 0.097 } else { 0.3 };
+        for r in scrape.subjects.iter_mut().flat_map(|s| &mut s.readings) {
+            match r.quantity {
+                Q::NicRxBytes => r.value = received,
+                Q::NicSpeedBytesPerS if slow => r.value = SPEED / 10.0,
+                _ => {}
+            }
+        }
+    }
+    let line = Cluster::from_toml("version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"s{1...4}\"\n[[node.nic]]\nname = \"eth0\"\nrate = \"10Gbit/s\"\n").unwrap();
+    for cluster in [None, Some(&line)] {
+        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), cluster);
+        let limit = limit::of_window(&seen, false, &[]).unwrap();
+        assert_eq!(
+            (limit.verdict.as_str(), limit.resource.as_str()),
+            ("one", "network in"),
+            "{}",
+            limit.text
+        );
+        assert!(
+            limit.text.contains("eth0 of s3, in: 1 of 4") && limit.text.contains("for 67 % of the time"),
+            "{}",
+            limit.text
+        );
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ impl Candidate {
                  own: a higher rate proves it"
             }
             Self::ServerNic => {
-                "compare reads with writes: replication loads the servers' network on writes only"
+                "raise the interfaces' rate by half (a faster port, a bond), or add servers, at the same load: a rate that follows proves it"
             }
             Self::Imbalance => "give each endpoint the same share of the load, and compare",
             Self::Limiter => {

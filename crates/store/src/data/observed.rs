@@ -50,6 +50,12 @@ impl<'a> ServerStep<'a> {
         self.after.get(&(quantity, label)).copied()
     }
 
+    /// The higher one of a gauge's values at both ends.
+    pub fn most_of_gauge(&self, quantity: ServerQuantity, label: &'a str) -> Option<f64> {
+        let both = [&self.before, &self.after].map(|v| v.get(&(quantity, label)).copied());
+        both.into_iter().flatten().reduce(f64::max)
+    }
+
     /// Labels of a quantity with their values at the end.
     pub fn labels(&self, quantity: ServerQuantity) -> impl Iterator<Item = (&'a str, f64)> {
         self.after

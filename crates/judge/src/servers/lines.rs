@@ -1,0 +1,173 @@
+//! Interfaces that tell another speed than before while a run goes on: negotiated down, a bond that lost a port, or changed by somebody. A band beside
+//! the rates, and a finding.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::observed::{ServerQuantity as Q, is_nic};
+use plimsoll_model::summary::servers::{BackgroundSpan, ceiling_words};
+use plimsoll_model::{Finding, Level};
+use plimsoll_store::ObservedSource;
+
+use super::SeenWindow;
+
+/// A line at another speed than the first that was told of it.
+#[derive(Debug, Clone, PartialEq)]
+struct ChangedLine<'a> {
+    host: &'a str,
+    nic: &'a str,
+    first: f64,
+    then: f64,
+    /// Of the last reading with the speed before: it changed between both.
+    before_ns: u64,
+    from_ns: u64,
+    /// Of the first reading with another speed again, or of the last of all.
+    to_ns: u64,
+}
+
+fn in_words(bytes_per_s: f64) -> String {
+    ceiling_words("network in", "B/s", bytes_per_s).unwrap_or_default()
+}
+
+impl ChangedLine<'_> {
+    fn name(&self) -> String {
+        format!("{} of {}", self.nic, self.host)
+    }
+}
+
+/// In bands as those of work in the background.
+pub fn spans(sources: &[ObservedSource], windows: &[SeenWindow<'_>]) -> Vec<BackgroundSpan> {
+    let span = |c: &ChangedLine<'_>| BackgroundSpan {
+        what: format!("{} at {}, {} before", c.name(), in_words(c.then), in_words(c.first)),
+        start_s: c.from_ns as f64 / 1e9,
+        end_s: c.to_ns as f64 / 1e9,
+        in_window: is_inside(c, windows),
+    };
+    changes(sources).iter().map(span).collect()
+}
+
+fn is_inside(c: &ChangedLine<'_>, windows: &[SeenWindow<'_>]) -> bool {
+    windows.iter().any(|w| c.before_ns <= w.to_ns && c.to_ns >= w.from_ns)
+}
+
+/// Of those that changed in a measured window.
+pub fn findings(sources: &[ObservedSource], windows: &[SeenWindow<'_>]) -> Vec<Finding> {
+    let finding = |c: &ChangedLine<'_>| {
+        let text = format!(
+            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and each reading is held against the speed of \
+             its time.",
+            c.name(),
+            in_words(c.first),
+            c.before_ns as f64 / 1e9,
+            in_words(c.then),
+            c.from_ns as f64 / 1e9
+        );
+        let mut f = Finding::new("F77", "line_changed", Level::Qualified, text);
+        (f.measured, f.threshold) = (Some(c.then), Some(c.first));
+        f
+    };
+    changes(sources).iter().filter(|c| is_inside(c, windows)).map(finding).collect()
+}
+
+fn changes(sources: &[ObservedSource]) -> Vec<ChangedLine<'_>> {
+    let mut out = sources.iter().flat_map(of_source).collect::<Vec<_>>();
+    out.sort_by(|a, b| (a.host, a.nic, a.from_ns).cmp(&(b.host, b.nic, b.from_ns)));
+    // Of what two sources tell the first is kept.
+    out.dedup_by(|b, a| (a.host, a.nic) == (b.host, b.nic) && a.then == b.then && b.from_ns <= a.to_ns);
+    out
+}
+
+fn of_source(source: &ObservedSource) -> Vec<ChangedLine<'_>> {
+    // Speed of the first reading, of the last one with its time, and what is open.
+    let mut lines: BTreeMap<(&str, &str), (f64, f64, u64)> = BTreeMap::new();
+    let mut open: BTreeMap<(&str, &str), ChangedLine<'_>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for scrape in source.scrapes.iter().filter(|s| s.gap.is_none()) {
+        let at_ns = scrape.at_ns;
+        for subject in scrape.subjects.iter().filter(|s| s.daemon.is_empty()) {
+            // What tells no speed (-1, or 0 while it is down) has not told another one.
+            let speeds = subject
+                .readings
+                .iter()
+                .filter(|r| r.quantity == Q::NicSpeedBytesPerS && r.value > 0.0 && is_nic(&r.label));
+            for r in speeds {
+                let key = (subject.host.as_str(), r.label.as_str());
+                let (first, last, last_ns) = *lines.entry(key).or_insert((r.value, r.value, at_ns));
+                lines.insert(key, (first, r.value, at_ns));
+                if let Some(c) = open.get_mut(&key) {
+                    c.to_ns = at_ns;
+                }
+                if r.value == last {
+                    continue;
+                }
+                out.extend(open.remove(&key));
+                if r.value != first {
+                    let (host, nic) = key;
+                    let new = ChangedLine {
+                        host,
+                        nic,
+                        first,
+                        then: r.value,
+                        before_ns: last_ns,
+                        from_ns: at_ns,
+                        to_ns: at_ns,
+                    };
+                    open.insert(key, new);
+                }
+            }
+        }
+    }
+    out.extend(open.into_values());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_model::Scrape;
+    use plimsoll_model::observed::{ReadSubject, ServerReading};
+
+    const S: u64 = 1_000_000_000;
+
+    /// Seconds, and megabits that it told; `None`: no answer.
+    fn source(points: &[(u64, Option<f64>)]) -> ObservedSource {
+        let scrape = |(at_s, mbit): &(u64, Option<f64>)| {
+            let speed = |mbit: f64| ServerReading {
+                quantity: Q::NicSpeedBytesPerS,
+                label: "eth0".into(),
+                value: mbit * 125_000.0,
+            };
+            let subject =
+                |m: f64| ReadSubject { host: "s3".into(), daemon: String::new(), readings: vec![speed(m)] };
+            Scrape {
+                at_ns: at_s * S,
+                subjects: mbit.iter().map(|m| subject(*m)).collect(),
+                gap: mbit.is_none().then(|| "no answer".into()),
+                ..Scrape::default()
+            }
+        };
+        ObservedSource { observes: "node s3".into(), every: 1, scrapes: points.iter().map(scrape).collect() }
+    }
+
+    fn told(points: &[(u64, Option<f64>)]) -> Vec<(String, f64, f64)> {
+        spans(&[source(points)], &[]).into_iter().map(|s| (s.what, s.start_s, s.end_s)).collect()
+    }
+
+    #[test]
+    fn a_line_that_is_made_slower_is_told_from_then_until_it_is_as_it_was() {
+        let all = [
+            (0, Some(200.0)),
+            (5, Some(200.0)),
+            (10, None),
+            (15, Some(20.0)),
+            (20, Some(20.0)),
+            (25, Some(200.0)),
+            (30, Some(200.0)),
+        ];
+        assert_eq!(told(&all), [("eth0 of s3 at 20Mbit/s, 200Mbit/s before".to_owned(), 15.0, 25.0)]);
+        let both = [source(&all), source(&all)];
+        assert_eq!(spans(&both, &[]).len(), 1, "two sources of one line");
+        assert_eq!(told(&all[..5]).len(), 1, "to the end");
+        // Down is no speed, and the same is no other.
+        assert_eq!(told(&[(0, Some(200.0)), (5, Some(-1.0)), (10, Some(0.0)), (15, Some(200.0))]), []);
+    }
+}
