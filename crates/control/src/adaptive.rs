@@ -225,6 +225,7 @@ mix = { put = 1 }
             slice_s: 0.1,
             slices: vec![],
             busy_fraction: 0.1,
+            held_back: 0.0,
             machines: 1,
         }
     }

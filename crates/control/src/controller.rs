@@ -29,6 +29,8 @@ pub struct Observation {
     pub slices: Vec<Slice>,
     /// Share of time in which the workers did not wait, in the window.
     pub busy_fraction: f64,
+    /// Share of the slots' time, of those that had an op or paused, in which they paused after refusals, in the window.
+    pub held_back: f64,
     /// How many machines the run's agents are on.
     pub machines: u32,
 }

@@ -54,8 +54,9 @@ impl Held {
     }
 }
 
-/// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own.
-pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held> {
+/// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own. `window_s`: of a limiter that refused
+/// everything for the rest of each.
+pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, window_s: Option<f64>) -> Option<Held> {
     let line = lines.get(index)?;
     line.kind?;
     let part = line.parts.iter().rev().find(|p| horizon_s(p.stage) >= SHORTEST_S)?;
@@ -66,7 +67,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
     let offset_s = series.start_s;
     let taken = machine_was_taken(data, part, &fit, offset_s);
-    let throttle = throttle::judge(x, dt, &fit, &series.context(taken));
+    let throttle = throttle::judge(x, dt, &fit, &series.context(taken, window_s));
     let shape = shape::shape(x, dt, &judged.levels);
     let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
     let verdict = match &shape {
@@ -105,6 +106,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData) -> Option<Held>
     let kept = !series.backs_off || series.keeps_tokens(&fit);
     // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
     let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
+    let other = other || window_s.is_some();
     // Whoever took the machine's processors made the step, unless refusals say who did.
     let other = other || (taken && throttle.verdict != ThrottleVerdict::Proved);
     held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other && shape.is_none();
@@ -257,8 +259,9 @@ impl Series {
         sum(&self.throttled_per_s) / sum(&self.attempts_per_s).max(f64::MIN_POSITIVE)
     }
 
-    fn context(&self, taken: bool) -> ThrottleContext {
+    fn context(&self, taken: bool, window_s: Option<f64>) -> ThrottleContext {
         ThrottleContext {
+            window_s,
             // That nothing was saturated would have to be known of the servers, too.
             saturated: taken.then_some(true),
             refused_per_s: self.throttled_per_s.clone(),
@@ -281,10 +284,13 @@ fn until_the_next(latency_s: &mut [f64]) {
     }
 }
 
+/// Steps that are sharp, and clear of slow variation (E2, E3): what is not is no fall at a time, however the levels were cut, and its
+/// evidence would deny the fall that it is listed under.
 fn cliffs(throttle: &Throttle, offset_s: f64) -> Vec<Cliff> {
     throttle
         .steps
         .iter()
+        .filter(|s| s.verdict != ThrottleVerdict::GradualDecline)
         .map(|s| Cliff {
             at_s: offset_s + s.at_s,
             from_per_s: s.from,

@@ -37,6 +37,7 @@ mod search;
 mod seen;
 mod servers;
 mod shapes;
+mod throttled;
 mod unchecked;
 
 use line::Line;
@@ -109,7 +110,11 @@ pub fn judge(
     );
     let concluded = replay::conclude(data, totals).unwrap_or_default();
     let limiter_known = may_refuse_all(&concluded.findings);
-    let mut outages = outages::of_run(data);
+    let (mut outages, mut throttled) = outages::of_run(data);
+    // A probe asks for more than it gets on purpose.
+    if searched {
+        throttled.clear();
+    }
     outages::not_of_a_limiter(&mut outages, limiter_known, refused_after_s(&concluded.findings));
     let mut facts = Vec::new();
     for t in totals {
@@ -150,14 +155,15 @@ pub fn judge(
     facts.push(whole);
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
-    let held: Vec<holds::Held> =
-        (0..lines.len()).filter(|_| !probed).filter_map(|i| holds::of_line(i, &lines, data)).collect();
+    let held = |i: usize| holds::of_line(i, &lines, data, throttled::window_s(&throttled, &lines[i]));
+    let held: Vec<holds::Held> = (0..lines.len()).filter(|_| !probed).filter_map(held).collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     findings.extend(concluded.findings);
     findings.extend(outcome::limits_open(&concluded.limits));
     outages::explain(&mut findings, &outages, &lines);
+    findings.extend(throttled::findings(data, &throttled, &lines));
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
     findings.extend(client_stops::findings(data, &lines, searched));
@@ -181,6 +187,9 @@ pub fn judge(
     if !searched {
         findings.extend(outcome::no_figure(&workloads, &findings));
     }
+    let was_out =
+        |l: &Line<'_>| outages.iter().any(|o| l.parts.iter().any(|p| p.stage.index == o.span.stage));
+    throttled::explain(&mut findings, &throttled, &lines, was_out);
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }
@@ -226,6 +235,7 @@ pub fn judge(
         schema: analysis::SCHEMA.into(),
         spans,
         outages,
+        throttled: throttled.into_iter().flat_map(|t| t.spans).collect(),
         remarks: summary.remarks.clone(),
         saturations,
         advice: concluded.advice,

@@ -11,23 +11,35 @@ use plimsoll_store::{RunData, StageData};
 use super::agents;
 use super::client_stops::{MOST_OF_THE_LOAD, all_stopped, handed_over, most_in_flight};
 use super::line::Line;
+use super::throttled::StageThrottled;
 
-/// All of a run.
-pub fn of_run(data: &RunData) -> Vec<Outage> {
-    data.stages.iter().filter(|s| s.void.is_none()).flat_map(|s| of_stage(data, s)).collect()
+/// All of a run, and when it was throttled to nothing, stage by stage.
+pub fn of_run(data: &RunData) -> (Vec<Outage>, Vec<StageThrottled>) {
+    let (mut outages, mut throttled) = (Vec::new(), Vec::new());
+    for stage in data.stages.iter().filter(|s| s.void.is_none()) {
+        let of_stage = of_stage(data, stage);
+        outages.extend(of_stage.0);
+        throttled.extend(of_stage.1);
+    }
+    (outages, throttled)
 }
 
-fn of_stage(data: &RunData, stage: &StageData) -> Vec<Outage> {
+fn of_stage(data: &RunData, stage: &StageData) -> (Vec<Outage>, Vec<StageThrottled>) {
     let (from_ns, to_ns) = (stage.start_ns, stage.stop_ns.unwrap_or(stage.last_ns));
     let load = Load::of(data, stage, from_ns, to_ns);
-    let mut out = load.outages(&Ended::of(&load.points), &at(data, stage));
+    let (all, at) = (Ended::of(&load.points), at(data, stage));
+    let mut out = load.outages(&all, &at);
+    let mut throttled: Vec<StageThrottled> = load.throttled(&all, &at).into_iter().collect();
+    let whole_is_throttled = !throttled.is_empty();
     for (name, ended) in load.endpoints(stage, data) {
         let beside = |o: &Outage| out.iter().all(|all| !overlaps(all, o));
         let own: Vec<Outage> = load.outages(&ended, &name).into_iter().filter(|o| beside(o)).collect();
         out.extend(own);
+        // Of one limiter before them all, each endpoint would tell the same once more.
+        throttled.extend(load.throttled(&ended, &name).filter(|_| !whole_is_throttled));
     }
     out.sort_by(|a, b| a.span.from_s.total_cmp(&b.span.from_s));
-    out
+    (out, throttled)
 }
 
 /// What the stage loads, by name.
@@ -118,8 +130,8 @@ impl Load {
         slices.len().saturating_sub(of_client) as f64 * self.dt_s < outage::SHORTEST_S
     }
 
-    fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
-        let mut found = outage::find(&Seen {
+    fn seen<'a>(&'a self, ended: &'a Ended, at: &'a str) -> Seen<'a> {
+        Seen {
             stage: self.stage,
             at,
             load_s: self.load_s,
@@ -131,7 +143,16 @@ impl Load {
             held_back: &self.held_back,
             dt_s: self.dt_s,
             op_s: self.op_s,
-        });
+        }
+    }
+
+    fn throttled(&self, ended: &Ended, at: &str) -> Option<StageThrottled> {
+        let times = outage::throttled(&self.seen(ended, at));
+        StageThrottled::of(&self.seen(ended, at), times, &self.points)
+    }
+
+    fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
+        let mut found = outage::find(&self.seen(ended, at));
         found.retain(|o| !self.is_the_clients(o) && !self.is_its_sync(o));
         let named = |mut o: Outage| {
             o.outcome = majority(&self.points[self.slices(&o)], o.ended);
@@ -220,12 +241,12 @@ fn majority(points: &[SeriesCounts], ended: u64) -> Option<String> {
     (surely > ended / 2).then(|| most.name().to_owned())
 }
 
-/// A probe that found a limiter which refuses all for a while knows why all of a load was refused: that was no outage. Nor was it for as
-/// long as such a limiter keeps refusals waiting (a tarpit).
+/// A probe that found a limiter which refuses all for a while knows why nothing was answered for as long as such a limiter keeps refusals
+/// waiting (a tarpit): that was no outage.
 pub fn not_of_a_limiter(outages: &mut Vec<Outage>, limiter_known: bool, refused_after_s: Option<f64>) {
     let waits_s = LATER * refused_after_s.unwrap_or(0.0);
     let waits = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s) - o.span.from_s <= waits_s;
-    let is_its = |o: &Outage| o.kind == OutageKind::Throttled || o.kind == OutageKind::Silent && waits(o);
+    let is_its = |o: &Outage| o.kind == OutageKind::Silent && waits(o);
     outages.retain(|o| !limiter_known || !is_its(o));
 }
 
@@ -334,7 +355,7 @@ pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>])
             "The confidence interval is ±{width:.1} % (at most 10 % is acceptable) because the window contains an \
              outage (F60); a longer run would not fix that.{}",
             o.without_per_s.map_or(String::new(), |e| {
-                format!(" Without the outage, the rate was {}.", words::ops_rate(&e))
+                format!(" Outside of the outage, the rate was {}.", words::ops_rate(&e))
             })
         );
     }
@@ -388,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proved_limiter_refuses_is_no_outage() {
+    fn what_a_proved_limiter_keeps_waiting_is_no_outage() {
         use plimsoll_model::claim::OutageSpan;
         use plimsoll_stats::probe::may_refuse_all;
         let span = || OutageSpan {
@@ -405,7 +426,7 @@ mod tests {
             f.evidence = evidence.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
             may_refuse_all(&[f])
         };
-        let mut outages = vec![of(OutageKind::Throttled), of(OutageKind::Silent)];
+        let mut outages = vec![of(OutageKind::Failing), of(OutageKind::Silent)];
         not_of_a_limiter(&mut outages, penalty(&[]), None);
         assert_eq!(outages.len(), 2, "refusals are free: nothing is known of these");
         assert!(
@@ -413,12 +434,12 @@ mod tests {
             "that is said of a limit's cause"
         );
         not_of_a_limiter(&mut outages, penalty(&[("refusals", "cost tokens")]), None);
-        assert_eq!(outages.iter().map(|o| o.kind).collect::<Vec<_>>(), [OutageKind::Silent]);
+        assert_eq!(outages.len(), 2);
         // Five seconds: of a tarpit of two they are an outage, of one of five they are not.
         not_of_a_limiter(&mut outages, true, Some(2.0));
-        assert_eq!(outages.len(), 1);
+        assert_eq!(outages.len(), 2);
         not_of_a_limiter(&mut outages, true, Some(5.0));
-        assert!(outages.is_empty());
+        assert_eq!(outages.iter().map(|o| o.kind).collect::<Vec<_>>(), [OutageKind::Failing]);
     }
 
     #[test]

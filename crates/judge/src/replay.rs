@@ -76,6 +76,7 @@ fn observe(data: &RunData, stage: &StageData, totals: &[Totals]) -> Observation 
         slice_s: s(data.step_ns),
         slices,
         busy_fraction: mine.map_or(0.0, busiest),
+        held_back: mine.map_or(0.0, |t| ClientCounts::held_back([&t.client])),
         machines: machines(data.environment.agent_hosts().iter().map(|h| h.machine.host.as_str())),
     }
 }

@@ -25,6 +25,9 @@ pub struct Analysis {
     pub holds: Vec<Hold>,
     /// Spans in which storage that was being asked answered next to nothing.
     pub outages: Vec<crate::claim::Outage>,
+    /// Stretches in which everything that was asked for was refused, or the load paused because it had been.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<ThrottledSpan>,
     /// What persons noted while the run went on, or had planned.
     pub remarks: Vec<Remark>,
     /// Token buckets, with their drains.
@@ -48,6 +51,34 @@ pub struct Analysis {
     pub checks: Vec<Check>,
     /// What to do with the figures, in the units of the tools that people use. One sentence each.
     pub advice: Vec<String>,
+}
+
+/// A stretch in which everything that was asked for was refused (429, 503): storage that answers so is throttled, and not out. Times are
+/// seconds since the run's start.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ThrottledSpan {
+    /// Index of the stage, in the order in which stages ran, from 0.
+    pub stage: u32,
+    /// The endpoint, device or directory.
+    pub at: String,
+    /// Begin of the first step of time in which nothing got through.
+    pub from_s: f64,
+    /// Null: it had not ended when the load did.
+    pub to_s: Option<f64>,
+    /// When the load ended.
+    pub seen_until_s: f64,
+    /// Attempts that were refused in it.
+    pub refused: u64,
+    /// It came alone, with 503: a proxy before storage that is down answers so, too.
+    pub may_be_down: bool,
+}
+
+impl ThrottledSpan {
+    /// Until it was last seen, where it had not ended.
+    pub fn length_s(&self) -> f64 {
+        self.to_s.unwrap_or(self.seen_until_s) - self.from_s
+    }
 }
 
 /// An event on the run's time axis that a person put there.
@@ -98,7 +129,7 @@ pub struct Hold {
     pub reason: String,
     /// Stretches in which the rate held, in order of time.
     pub levels: Vec<MeasuredLevel>,
-    /// Downward steps that were judged.
+    /// Downward steps that are sharp, and clear of slow variation.
     pub cliffs: Vec<Cliff>,
     /// Short dips and catch-up spikes that are no levels: (start, end).
     pub events: Vec<(f64, f64)>,

@@ -277,6 +277,15 @@ impl ClientCounts {
         let alive = self.alive_ns as f64;
         (alive > 0.0).then(|| (1.0 - self.waited_ns as f64 / alive).clamp(0.0, 1.0))
     }
+
+    /// Of all of these: share of the slots' time, of those that had an op or paused, in which they paused after refusals.
+    pub fn held_back<'a>(all: impl IntoIterator<Item = &'a Self>) -> f64 {
+        let add = |(paused, busy): (f64, f64), c: &Self| {
+            (paused + c.paused_ns as f64, busy + c.in_flight_ns as f64)
+        };
+        let (paused, busy) = all.into_iter().fold((0.0, 0.0), add);
+        paused / (paused + busy).max(f64::MIN_POSITIVE)
+    }
 }
 
 impl Interval {

@@ -2,14 +2,18 @@
 //!
 //! A gap is a run of slices in which no op succeeded (a straggler among them ends no gap). It is an outage when by the rates
 //! around it many ops should have ended in it, when it is long against one op, when somebody was asking, and when such gaps are
-//! not the storage's rhythm (a quota per window is silent at the same phase each time) nor the rest of a limiter's window (it
-//! refuses what comes then, and the burst beside the gap makes up for it). What is slow, but answers, is no outage: levels and
-//! limiters have methods of their own.
+//! not the storage's rhythm (a quota per window is silent at the same phase each time). What answers is not out, be it slowly or with
+//! refusals: those parts of a gap are throttled ([`throttled`]), and so are pauses that the load makes after a refusal. Levels and limiters
+//! have methods of their own.
 
 use plimsoll_model::Estimate;
 use plimsoll_model::claim::{Outage, OutageKind, OutageSpan};
 
 use crate::{math, rate, silence, words};
+
+mod refused;
+
+pub use refused::{ThrottledTimes, throttled};
 
 /// Shorter ones are told by the latencies (guess).
 pub const SHORTEST_S: f64 = 0.5;
@@ -30,13 +34,6 @@ const MOSTLY: f64 = 0.75;
 const REGULAR: f64 = 0.1;
 const REGULAR_SLICES: f64 = 2.0;
 const LONGER: f64 = 1.5;
-/// A limiter is at work where it refuses in this share of the slices outside of the gap in question (guess: most).
-const AT_WORK: f64 = 0.5;
-/// It refused the gap where this share of its slices saw refusals (guess: nearly all; one slice at each edge may be without).
-const REFUSED: f64 = 0.8;
-/// A gap is made up for where gap and burst together come to this share of the rate around them. Storage that was away comes to half
-/// of its rate at the most: as long as the gap, and next to it, it can only run at that rate. (Guess: half way to all of it.)
-const MADE_UP: f64 = 0.75;
 /// The rates around a gap are of so many times its length, and of this long at the least (guesses).
 const AROUND: f64 = 3.0;
 const AROUND_S: f64 = 3.0;
@@ -85,26 +82,28 @@ type Gap = (usize, usize);
 
 /// All outages, in order. How the attempts in them ended is known by class only: whoever knows more names the outcome.
 pub fn find(s: &Seen<'_>) -> Vec<Outage> {
-    let n = s.ok.len();
-    let others = [s.throttled, s.failed, s.in_flight, s.held_back];
-    let fits = others.iter().all(|x| x.len() == n);
-    if !fits || n == 0 || s.dt_s.is_nan() || s.dt_s <= 0.0 || s.ok.iter().any(|v| !v.is_finite()) {
+    if !is_sound(s) {
         return Vec::new();
     }
     if s.ok.iter().all(|v| *v == 0.0) {
         return nothing_at_all(s);
     }
-    let refused_slices = s.throttled.iter().filter(|n| **n > 0.0).count();
-    let gaps: Vec<Gap> = gaps(s).into_iter().filter(|g| asked(s, *g)).collect();
-    // The rhythm is that of all gaps: those that a window's rest explains one by one would leave a few, at no distance.
+    let silent = gaps(s).into_iter().flat_map(|g| refused::parts(s, g).silent);
+    let gaps: Vec<Gap> = silent.filter(|g| asked(s, *g)).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
     let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
         longer_than_usual(s, &gaps)
     } else {
         without_rhythm(s, gaps)
     };
-    let gaps: Vec<Gap> = gaps.into_iter().filter(|g| !of_a_window(s, *g, refused_slices)).collect();
     claimed(s, &joined(s, accepted(s, &gaps)))
+}
+
+/// Whether there is a series at all.
+fn is_sound(s: &Seen<'_>) -> bool {
+    let n = s.ok.len();
+    let fits = [s.throttled, s.failed, s.in_flight, s.held_back].iter().all(|x| x.len() == n);
+    fits && n > 0 && s.dt_s > 0.0 && s.ok.iter().all(|v| v.is_finite())
 }
 
 /// Gaps that are outages as claims: each with the rate of the whole load, with and without all of them.
@@ -129,41 +128,22 @@ fn gaps(s: &Seen<'_>) -> Vec<Gap> {
 
 /// Gaps without those that come at the same distance again and again: a quota per window, whatever its length is in slices.
 fn without_rhythm(s: &Seen<'_>, gaps: Vec<Gap>) -> Vec<Gap> {
-    let regular = long(s, &gaps);
-    if regular.len() < RHYTHM {
-        return gaps;
+    match regular(&long(s, &gaps)) {
+        Some(_) => longer_than_usual(s, &gaps),
+        None => gaps,
     }
-    let apart: Vec<f64> = regular.windows(2).map(|w| (w[1].0 - w[0].0) as f64).collect();
+}
+
+/// The distance, in slices, of gaps that come at the same one again and again.
+fn regular(gaps: &[Gap]) -> Option<f64> {
+    if gaps.len() < RHYTHM {
+        return None;
+    }
+    let apart: Vec<f64> = gaps.windows(2).map(|w| (w[1].0 - w[0].0) as f64).collect();
     let usual = math::median(&apart);
     let off = (usual * REGULAR).max(REGULAR_SLICES);
     let alike = apart.iter().filter(|d| (*d - usual).abs() <= off).count() as f64;
-    if alike < MOSTLY * apart.len() as f64 {
-        return gaps;
-    }
-    longer_than_usual(s, &gaps)
-}
-
-/// Whether a limiter that is at work all the time refused the rest of its window: what it had let through in a burst before (or lets
-/// through after, where the window began before the load) comes with the gap to the rate that it lets through anyway.
-fn of_a_window(s: &Seen<'_>, g: Gap, refused_slices: usize) -> bool {
-    let length = g.1 - g.0;
-    let inside = s.throttled[g.0..g.1].iter().filter(|n| **n > 0.0).count();
-    let outside = (refused_slices - inside) as f64 / (s.ok.len() - length).max(1) as f64;
-    let failed = s.failed[g.0..g.1].iter().sum::<f64>() > 0.0;
-    if failed || outside < AT_WORK || (inside as f64) < REFUSED * length as f64 {
-        return false;
-    }
-    let (before, after) = around(s, g, &[], length as f64 * s.dt_s);
-    let rate = before.into_iter().chain(after).reduce(f64::min).filter(|r| *r > 0.0);
-    let Some(per_slice) = rate.map(|r| MADE_UP * r * s.dt_s) else { return false };
-    let made_up = |beside: &mut dyn Iterator<Item = &f64>| {
-        let mut passed = 0.0;
-        beside.take(length).zip(length + 1..).any(|(ok, slices)| {
-            passed += ok;
-            passed >= per_slice * slices as f64
-        })
-    };
-    made_up(&mut s.ok[..g.0].iter().rev()) || made_up(&mut s.ok[g.1..].iter())
+    (alike >= MOSTLY * apart.len() as f64).then_some(usual)
 }
 
 /// Gaps that are long enough for an outage, but for one that was there from the start on: when that began is not known.
@@ -217,14 +197,9 @@ fn only_stragglers(s: &Seen<'_>, g: Gap, found: &[Gap]) -> bool {
     rate.is_some_and(|r| s.ok[g.0..g.1].iter().sum::<f64>() <= STRAGGLERS * r * length_s)
 }
 
-/// Whether somebody waited for an answer, or was refused one. Slots that all pause after one refusal each ask nobody: that is what their
-/// load does. Who is refused again after its pause has asked.
+/// Whether somebody waited for an answer.
 fn asked(s: &Seen<'_>, g: Gap) -> bool {
     let of = |x: &[f64]| x[g.0..g.1].iter().sum::<f64>();
-    let slots = (of(s.held_back) + of(s.in_flight)) / (g.1 - g.0) as f64;
-    if of(s.failed) == 0.0 && of(s.held_back) > of(s.in_flight) {
-        return of(s.throttled) > slots;
-    }
     of(s.failed) + of(s.throttled) > 0.0 || of(s.in_flight) >= 0.5 * (g.1 - g.0) as f64
 }
 
@@ -275,7 +250,6 @@ fn outage(s: &Seen<'_>, found: &[Gap], i: usize, whole: [Option<Estimate>; 2]) -
     let kind = match () {
         // What was in flight when it began fails once: that is silence with a noise at its edge.
         () if failed + throttled <= FEW_ENDED * in_flight => OutageKind::Silent,
-        () if throttled > failed => OutageKind::Throttled,
         () => OutageKind::Failing,
     };
     let span = OutageSpan {
@@ -363,9 +337,17 @@ pub fn sentence(o: &Outage) -> String {
     out.push('.');
     match (&o.with_per_s, &o.without_per_s) {
         (Some(with), Some(e)) => {
-            out += &format!(" The mean with outages is {}; without outages, {}.", rate(with), rate(e))
+            out += &format!(
+                " The mean over the whole load is {}; outside of outages it was {}.",
+                rate(with),
+                rate(e)
+            )
         }
-        (None, Some(e)) => out += &format!(" Without outages, the rate was {}.", rate(e)),
+        // Of the whole load there is no mean with an interval, and the other one is not what a user got.
+        (None, Some(e)) => {
+            out +=
+                &format!(" Outside of outages the rate was {}, and over the whole load it was less.", rate(e))
+        }
         (_, None) => {}
     }
     out

@@ -11,9 +11,13 @@
 //!
 //! A step is some times as long as its ops take, by Little's law from the rungs before it: else what it counts is where it began and
 //! ended. One in which no op ended says nothing of the storage, and is made again, longer.
+//!
+//! A rung at which a limiter refuses attempts is none to recommend, and what it gives is no part of the plateau: two of them above one
+//! without refusals end the ladder.
 
 mod conclude;
 mod lengths;
+mod refused;
 
 pub use crate::throttle::REFUSED;
 use plimsoll_model::Estimate;
@@ -129,6 +133,8 @@ pub struct SaturationObservation {
     pub error_rate: f64,
     /// Share of attempts that were answered with 429 or 503.
     pub refused: f64,
+    /// Share of the slots' time in which they paused after refusals: whoever backs off is refused rarely.
+    pub held_back: f64,
     /// The client was at its limit (V07): more in flight would show nothing of the storage.
     pub client_bound: bool,
     /// No op ended, in whatever way.
@@ -140,8 +146,8 @@ pub struct SaturationObservation {
 pub enum Ended {
     /// The plateau was seen.
     Saturated,
-    /// So it was, or the largest concurrency, of a limiter that refused attempts: how a load comes back after a refusal sets such a
-    /// rate, and not the storage.
+    /// So it was, or the largest concurrency, or two rungs in a row, of a limiter that refused attempts: how a load comes back after a
+    /// refusal sets such a rate, and not the storage.
     Refused,
     /// The largest concurrency still gained.
     AtMaximum,
@@ -178,10 +184,6 @@ pub struct Point {
 impl Point {
     fn log_mean(&self) -> f64 {
         math::mean(&self.seen.iter().map(|o| o.ops_per_s.max(1e-12).ln()).collect::<Vec<_>>())
-    }
-
-    fn refused(&self) -> f64 {
-        math::mean(&self.seen.iter().map(|o| o.refused).collect::<Vec<_>>())
     }
 
     fn latency_s(&self) -> f64 {
@@ -223,6 +225,8 @@ pub struct SaturationOutcome {
     pub rates: Vec<Estimate>,
     /// The greatest share of attempts that any rung of the curve had refused.
     pub refused: f64,
+    /// The least concurrency from which on all that were tried were refused attempts; none: the largest was not.
+    pub refused_from: Option<u32>,
     /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
     pub changed: Option<f64>,
 }
@@ -379,6 +383,8 @@ impl SaturationSearch {
             self.flat = if o.ops_per_s > self.best * GAIN { 0 } else { self.flat + 1 };
             if self.flat >= 2 {
                 Some(Ended::Saturated)
+            } else if self.is_refused_again() {
+                Some(Ended::Refused)
             } else {
                 (c >= self.options.max).then_some(Ended::AtMaximum)
             }
@@ -400,11 +406,13 @@ impl SaturationSearch {
         )
     }
 
-    /// Usable points: those that broke a limit don't count.
+    /// Usable points: those that broke a limit don't count, nor those that were refused, where others were not.
     fn usable(&self) -> Vec<&Point> {
         let ceiling = self.options.p99_ceiling_s.unwrap_or(f64::INFINITY);
+        let most = self.most_unrefused().unwrap_or(u32::MAX);
         self.points
             .iter()
+            .filter(|p| p.concurrency <= most)
             .filter(|p| {
                 p.seen.iter().all(|o| {
                     o.ops_per_s > 0.0 && o.error_rate <= 0.01 && o.p99_s.is_none_or(|l| l <= ceiling)
@@ -442,12 +450,14 @@ impl SaturationSearch {
             return None;
         }
         self.rounds += 1;
-        let top = if matches!(self.ended, Some(Ended::Saturated)) {
+        let top = if matches!(self.ended, Some(Ended::Saturated)) && self.refused_from().is_none() {
             self.options.max
         } else {
             self.usable().last()?.concurrency
         };
-        let near: Vec<u32> = [c95 / 2, c95, c95.saturating_mul(2)]
+        // Where all were refused, fewer may not be.
+        let fewer = self.below_all_refused().unwrap_or(c95 / 2);
+        let near: Vec<u32> = [fewer, c95, c95.saturating_mul(2)]
             .into_iter()
             // Below the first rung, too: one that was flat from the start is not the least that does.
             .filter(|c| *c >= 1 && *c <= top)
@@ -462,11 +472,13 @@ impl SaturationSearch {
 
     /// Twice as many in flight gain less than 5 %, and the point was repeated.
     fn is_settled(&self, c95: u32) -> bool {
-        let at = |c: u32| self.points.iter().find(|p| p.concurrency == c);
+        let usable = self.usable();
+        let at = |c: u32| usable.iter().find(|p| p.concurrency == c);
         let Some(here) = at(c95) else { return false };
         let up = at(c95.saturating_mul(2)).map_or(0.0, |p| p.log_mean() - here.log_mean());
         let clear = self.options.budget_s.is_none() || self.below(c95).is_none_or(|p| self.falls_short(p));
-        here.seen.len() >= 3 && up <= SAME && clear
+        let may_be_less = self.below_all_refused().is_some_and(|fewer| fewer > 0);
+        here.seen.len() >= 3 && up <= SAME && clear && !may_be_less
     }
 
     /// The rung before this one.

@@ -64,8 +64,14 @@ pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
             return None;
         }
     }
+    alike(x, dt, period_s).map(|_| (period_s, units))
+}
+
+/// The same for windows that are known: `None` where what passes differs from one to the next.
+pub(crate) fn alike(x: &[f64], dt: f64, period_s: f64) -> Option<(f64, f64)> {
     let sums = math::bin_means(x, ((period_s / dt).round() as usize).max(1));
-    (math::stdev(&sums, 1) <= ALIKE * math::mean(&sums)).then_some((period_s, units))
+    let mean = math::mean(&sums);
+    (sums.len() > 1 && math::stdev(&sums, 1) <= ALIKE * mean).then_some((period_s, mean * period_s))
 }
 
 /// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its

@@ -7,7 +7,7 @@
 use crate::bucket::TierFit;
 use crate::math;
 use crate::segment::Excursion;
-use crate::silence::quota;
+use crate::silence::{self, quota};
 
 /// What is known beside the rate. All series are on the rate's slices; empty ones are unknown.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,6 +26,8 @@ pub struct ThrottleContext {
     pub earlier_capacity: Option<f64>,
     /// A straight line explains the series better than steps.
     pub line_fits_better: bool,
+    /// Everything was refused for the rest of each of these, seconds from one to the next: what falls within one is no step.
+    pub window_s: Option<f64>,
 }
 
 /// Whether a fall of the rate is a limiter's, as far as one run can say.
@@ -134,7 +136,7 @@ pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Th
         .levels
         .windows(2)
         .enumerate()
-        .filter(|(_, w)| w[0].rate > w[1].rate)
+        .filter(|(_, w)| w[0].rate > w[1].rate && context.window_s.is_none())
         .map(|(i, w)| {
             step(x, dt, fit, i, (w[0].start_s, w[0].end_s, w[1].end_s), (w[0].rate, w[1].rate), context)
         })
@@ -147,9 +149,9 @@ pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Th
     };
     let strongest = steps.iter().map(|s| &s.verdict).max_by_key(|v| rank(v)).filter(|v| rank(v) > 0).cloned();
     let verdict = strongest.unwrap_or_else(|| {
-        if let Some((period_s, units)) =
-            quota(x, dt, &context.refused_per_s).filter(|(_, n)| !in_step(context, *n))
-        {
+        let known = context.window_s.and_then(|window_s| silence::alike(x, dt, window_s));
+        let seen = || quota(x, dt, &context.refused_per_s).filter(|(_, n)| !in_step(context, *n));
+        if let Some((period_s, units)) = known.or_else(seen) {
             return ThrottleVerdict::FixedWindow { period_s, units };
         }
         // Who refuses is a limiter: dips and slopes beside refusals are its doing, or that of a load that backs off.

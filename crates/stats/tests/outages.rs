@@ -2,7 +2,7 @@
 //! ops that end together, pauses.
 
 use plimsoll_model::claim::{Outage, OutageKind as Kind};
-use plimsoll_stats::outage::{Seen, find, sentence};
+use plimsoll_stats::outage::{Seen, ThrottledTimes, find, sentence, throttled};
 use plimsoll_stats::rng::Rng;
 use plimsoll_stats::simulate::fluid::Fluid;
 use plimsoll_stats::simulate::{Load, System};
@@ -46,8 +46,8 @@ impl Series {
         Self::of(all.map(|rate| poisson(&mut rng, rate * DT_S)).collect())
     }
 
-    fn find(&self, op_s: f64) -> Vec<Outage> {
-        find(&Seen {
+    fn seen(&self, op_s: f64) -> Seen<'_> {
+        Seen {
             ok: &self.ok,
             throttled: &self.throttled,
             failed: &self.failed,
@@ -57,7 +57,15 @@ impl Series {
             op_s,
             at: "it",
             ..Seen::default()
-        })
+        }
+    }
+
+    fn find(&self, op_s: f64) -> Vec<Outage> {
+        find(&self.seen(op_s))
+    }
+
+    fn throttled(&self, op_s: f64) -> ThrottledTimes {
+        throttled(&self.seen(op_s))
     }
 }
 
@@ -117,7 +125,8 @@ fn what_came_instead_names_it() {
     assert_eq!(s.find(0.08)[0].kind, Kind::Failing);
     s.failed[100..140].fill(0.0);
     s.throttled[100..140].fill(900.0);
-    assert_eq!(s.find(0.08)[0].kind, Kind::Throttled);
+    assert_eq!(s.find(0.08), [], "who refuses has answered");
+    assert_eq!(s.throttled(0.08), ThrottledTimes { stretches: vec![(100, 140)], each_s: None });
     // The sixteen that were in flight fail as it begins, and a try now and then comes through.
     s.throttled[100..140].fill(0.0);
     s.failed[100] = 16.0;
@@ -171,9 +180,9 @@ fn nobody_asked_is_no_outage() {
 }
 
 /// At the end of a burst all slots are refused once, and pause as they were told: nobody asks. A server that refuses them again and again
-/// while they back off was asked each time.
+/// while they back off answers each time.
 #[test]
-fn a_load_that_holds_back_is_no_outage_and_refusals_that_go_on_are_one() {
+fn a_load_that_holds_back_is_no_outage_and_refusals_that_go_on_are_none() {
     let mut s = Series::parts(10, &[(10.0, 1800.0), (0.9, 0.0), (20.0, 100.0)]);
     s.throttled[100] = 16.0;
     s.in_flight[100..109].fill(0.8);
@@ -185,8 +194,50 @@ fn a_load_that_holds_back_is_no_outage_and_refusals_that_go_on_are_one() {
     }
     s.in_flight[100..190].fill(0.8);
     s.held_back[100..190].fill(15.2);
-    let found = s.find(0.004);
-    assert!(matches!(&found[..], [o] if o.kind == Kind::Throttled), "{found:?}");
+    assert_eq!(s.find(0.004), []);
+    assert_eq!(s.throttled(0.004).stretches, [(100, 190)]);
+}
+
+/// Refused for three seconds, and then silent for three: the silence is an outage, and the refusals are not.
+#[test]
+fn silence_beside_refusals_is_still_an_outage() {
+    let mut s = Series::parts(12, &[(10.0, 200.0), (6.0, 0.0), (10.0, 200.0)]);
+    s.throttled[100..130].fill(40.0);
+    let found = s.find(0.08);
+    let [o] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((o.kind, o.span.from_s, o.span.to_s), (Kind::Silent, 13.0, Some(16.0)));
+    assert_eq!(s.throttled(0.08).stretches, [(100, 130)]);
+    // So is what fails; a refusal among the failures changes nothing.
+    s.failed[130..160].fill(50.0);
+    s.throttled[140] = 1.0;
+    let found = s.find(0.08);
+    let [o] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((o.kind, o.span.from_s, o.span.to_s), (Kind::Failing, 10.0, Some(16.0)), "most of it failed");
+}
+
+/// A window of 10 s that lets a hundred ops through at once: the load insists, backs off, or is told how long to wait.
+#[test]
+fn a_window_that_is_used_up_is_throttled_in_its_rhythm() {
+    for how in ["insists", "backs off", "waits"] {
+        let mut s = Series::of((0..900).map(|i| if i % 100 < 31 { 100.0 / 31.0 } else { 0.0 }).collect());
+        for i in (0..900).filter(|i| i % 100 >= 31) {
+            (s.throttled[i], s.in_flight[i], s.held_back[i]) = match (how, i % 100) {
+                ("insists", _) => (900.0, 16.0, 0.0),
+                ("backs off", k) if k % 7 == 0 => (3.0, 0.1, 15.9),
+                ("waits", 31) => (16.0, 0.1, 15.9),
+                _ => (0.0, 0.0, 16.0),
+            };
+        }
+        assert_eq!(s.find(0.004), [], "{how}");
+        let found = s.throttled(0.004);
+        assert_eq!(found.stretches.len(), 9, "{how}: {found:?}");
+        let (length_s, apart_s) = found.each_s.unwrap();
+        assert!(near(length_s, 6.9, 0.01) && near(apart_s, 10.0, 0.01), "{how}: {found:?}");
+    }
+    // Few ops, now and then one that is refused: a low rate, and nothing to tell.
+    let mut s = Series::parts(3, &[(120.0, 2.0)]);
+    s.throttled.fill(2.0);
+    assert_eq!((s.find(0.01), s.throttled(0.01)), (Vec::new(), ThrottledTimes::default()));
 }
 
 #[test]
@@ -337,19 +388,17 @@ fn the_rest_of_a_limiters_window_is_no_outage() {
     assert_eq!(s.find(0.01), []);
 }
 
-/// Behind the same limiter the storage goes away for longer than any window, with refusals of a proxy, or without an answer.
+/// Behind the same limiter the storage goes away for longer than any window, and nothing answers.
 #[test]
 fn an_outage_behind_a_limiter_is_still_found() {
-    for (refused, kind) in [(200.0, Kind::Throttled), (0.0, Kind::Silent)] {
-        let mut s = windowed(60);
-        s.ok[300..340].fill(0.0);
-        s.throttled[300..340].fill(refused);
-        let found = s.find(0.01);
-        let [o] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((o.kind, o.span.from_s, o.span.to_s), (kind, 30.0, Some(34.0)));
-    }
-    // Where hardly anything is refused otherwise, no limiter is at work.
-    let mut s = windowed(15);
-    s.throttled[10..].fill(0.0);
-    assert_eq!(s.find(0.01).len(), 1);
+    let mut s = windowed(60);
+    s.ok[300..340].fill(0.0);
+    s.throttled[300..340].fill(0.0);
+    let found = s.find(0.01);
+    let [o] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((o.kind, o.span.from_s, o.span.to_s), (Kind::Silent, 30.0, Some(34.0)));
+    // With refusals, be they of a proxy, it answers.
+    s.throttled[300..340].fill(200.0);
+    assert_eq!(s.find(0.01), []);
+    assert!(s.throttled(0.01).stretches.contains(&(300, 340)), "{:?}", s.throttled(0.01));
 }

@@ -33,7 +33,7 @@ pub(super) fn figures(
         c95: out.c95.filter(|_| known).map(|c| c95_band(c, out)),
         plateau_per_s: out.plateau.filter(|_| known).map(Estimate::exact),
         fewer_fall_short: known && out.fewer_fall_short,
-        verdict: verdict(out).to_owned(),
+        verdict: verdict(out),
         budget_needed_s: None,
         invalid: Vec::new(),
         ceilings: Vec::new(),
@@ -73,11 +73,14 @@ fn c95_band(c: u32, out: &saturation::SaturationOutcome) -> Estimate {
     }
 }
 
-fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
-    match (&out.ended, out.changed) {
+fn verdict(out: &saturation::SaturationOutcome) -> String {
+    let text = match (&out.ended, out.changed) {
         (_, Some(_)) => "state changed during search",
         (Ended::Saturated, _) => "saturated",
-        (Ended::Refused, _) => "a limiter refused attempts",
+        (Ended::Refused, _) => match out.refused_from {
+            Some(from) => return format!("a limiter refused attempts from {from} in flight on"),
+            None => "a limiter refused attempts",
+        },
         (Ended::AtMaximum, _) => "not saturated at the largest concurrency",
         (Ended::ClientBound, _) => "client limited",
         (Ended::LatencyCeiling, _) => "latency ceiling",
@@ -87,6 +90,26 @@ fn verdict(out: &saturation::SaturationOutcome) -> &'static str {
         (Ended::Unfinished, _) => "the run ended before the search did",
         (Ended::NoThroughput, _) => "no throughput",
         (Ended::TooShort { .. }, _) => "no step was long enough for an op",
+    };
+    text.to_owned()
+}
+
+/// What a limiter made of the curve: where its refusals begin, and what there is without them.
+fn refused(out: &saturation::SaturationOutcome) -> String {
+    let share = words::share(out.refused);
+    let least = out.curve.first().map_or(0, |p| p.concurrency);
+    match (out.refused_from, out.c95) {
+        (Some(from), Some(best)) if least < from => format!(
+            "A limiter refused attempts from {from} in flight on (up to {share} of those of a step): of what was tried without \
+             refusals, {best} in flight is the best. More in flight are only refused; what the storage could do without the limiter \
+             is not known."
+        ),
+        _ => format!(
+            "A limiter refused up to {share} of the attempts of a step{}, so the rates are those of the limiter and of how the load \
+             comes back after a refusal, and not the storage's. More in flight are only refused more often; plimsoll limits finds \
+             the rate to stay below.",
+            if out.refused_from == Some(least) { ", at every concurrency that was tried" } else { "" }
+        ),
     }
 }
 
@@ -154,16 +177,7 @@ pub(super) fn finding(out: &saturation::SaturationOutcome, more: &str) -> Option
     let top = out.curve.last().map_or(0, |p| p.concurrency);
     let (name, level, text) = match out.ended {
         Ended::Saturated => return best(out),
-        Ended::Refused => (
-            "refused",
-            Level::Qualified,
-            format!(
-                "A limiter refused up to {} of the attempts of a step, so the rates are those of the limiter and of how the load \
-                 comes back after a refusal, and not the storage's. More in flight are only refused more often; plimsoll \
-                 limits finds the rate to stay below.",
-                words::share(out.refused)
-            ),
-        ),
+        Ended::Refused => ("refused", Level::Qualified, refused(out)),
         Ended::AtMaximum => (
             "still_gaining",
             Level::Qualified,
@@ -244,6 +258,7 @@ mod tests {
             still_rose: None,
             rates: Vec::new(),
             refused: 0.0,
+            refused_from: None,
             changed: None,
         };
         assert!(best(&known).is_some());

@@ -217,8 +217,11 @@ impl OpSearch {
     }
 
     fn load_point(&mut self, index: usize, point: LoadPointPlan) -> Stage {
-        let best = self.search.outcome().c95.unwrap_or(1);
-        let concurrency = best.saturating_mul(ROOM).min(self.max_concurrency.max(best));
+        let out = self.search.outcome();
+        let best = out.c95.unwrap_or(1);
+        // Where more in flight are refused there is no room for them: arrivals wait at the client.
+        let room = if out.refused_from.is_some() { 1 } else { ROOM };
+        let concurrency = best.saturating_mul(room).min(self.max_concurrency.max(best));
         let share = words::about(100.0 * point.fraction, 3);
         let share = share.strip_suffix(".0").unwrap_or(&share);
         let name = format!("{share} % of the rate found");
@@ -284,6 +287,7 @@ fn observe(o: &Observation) -> saturation::SaturationObservation {
         p99_s: at(0.99, 1000),
         error_rate: share(failed),
         refused: share(refused),
+        held_back: o.held_back,
         client_bound: o.busy_fraction > CLIENT_BUSY,
         none_ended: ended == 0,
     }

@@ -31,6 +31,8 @@ struct Storage {
     ready_s: BTreeMap<OpKind, f64>,
     /// Seconds of a step beside its load.
     around_s: f64,
+    /// Most in flight: the others are refused, and back off.
+    most: u32,
 }
 
 impl Storage {
@@ -39,6 +41,7 @@ impl Storage {
             caps: [(OpKind::Put, put), (OpKind::Get, get)].into(),
             ready_s: BTreeMap::new(),
             around_s: 0.2,
+            most: u32::MAX,
         }
     }
 
@@ -62,11 +65,15 @@ impl Storage {
     fn observe(&mut self, stage: &Stage, now_s: &mut f64) -> Observation {
         let w = &stage.workloads[0];
         let kind = *w.mix.keys().next().unwrap();
-        let per_s = (f64::from(w.concurrency) / 0.01).min(self.caps[&kind]);
+        let let_in = w.concurrency.min(self.most);
+        let held_back = 1.0 - f64::from(let_in) / f64::from(w.concurrency);
+        // Where others wait for their turn, none of those is idle between two ops.
+        let per_s = (f64::from(let_in) / 0.01 * (1.0 + 0.1 * held_back)).min(self.caps[&kind]);
         let window_s = w.stop.duration.unwrap().0.as_secs_f64();
         let ramp_s = stage.warmup.0.as_secs_f64();
         let mut s = Series::new(SeriesId { stage: 0, workload: 0, kind }, Default::default());
         s.counts.outcomes[Outcome::Ok.index()] = (per_s * window_s) as u64;
+        s.counts.outcomes[Outcome::Http503SlowDown.index()] = (held_back * 10.0) as u64;
         s.response.record((f64::from(w.concurrency) / per_s * 1e9) as u64);
         let start_s = *now_s + self.ready_s.remove(&kind).unwrap_or(0.0) + self.around_s;
         *now_s = start_s + ramp_s + window_s;
@@ -80,6 +87,7 @@ impl Storage {
             slice_s: 0.1,
             slices: Vec::new(),
             busy_fraction: 0.1,
+            held_back,
             machines: 1,
         }
     }
@@ -125,6 +133,21 @@ fn each_op_is_answered_within_the_budget_of_all() {
         let last = told.last().unwrap();
         assert!(last.starts_with("get: step") && !last.contains("after"), "{last}");
     }
+}
+
+/// Eight at once, 503 for the others, which back off: 32 in flight were recommended, as nothing is left idle with so many.
+#[test]
+fn what_is_refused_beyond_a_limit_is_never_recommended() {
+    let mut storage = Storage::of(1e6, 1e6);
+    storage.most = 8;
+    let (c, ..) = storage.run(None);
+    for found in &c.saturations {
+        assert_eq!(best(found), Some(8), "{found:?}");
+        assert_eq!(found.verdict, "a limiter refused attempts from 16 in flight on");
+    }
+    assert_eq!(names(&c), ["refused", "refused"]);
+    let text = &c.findings[0].text;
+    assert!(text.contains("from 16 in flight on") && text.contains("8 in flight is the best"), "{text}");
 }
 
 /// What has to be made ready takes its time, and is no part of the searches: the whole stays within the budget.

@@ -17,7 +17,7 @@ pub enum OutageKind {
     Silent,
     /// Attempts failed.
     Failing,
-    /// 429 and 503.
+    /// 429 and 503. (In older runs: what answers so is not out, and is told as throttled.)
     Throttled,
 }
 

@@ -600,6 +600,7 @@ impl<'a> Collector<'a> {
             window_s,
             // Of the busiest: one agent at its end is hidden in the mean of many.
             busy_fraction: self.clients.iter().map(busy_fraction).fold(0.0, f64::max),
+            held_back: ClientCounts::held_back(&self.clients),
             series,
             start_s: self.start_ns as f64 / 1e9,
             end_s: end_ns as f64 / 1e9,

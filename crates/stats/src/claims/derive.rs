@@ -44,6 +44,7 @@ pub fn derive(s: &RunSummary, a: &Analysis, goal_s: Option<f64>) -> Vec<Claim> {
     for o in &a.outages {
         out.add(None, ClaimKind::Outage(o.clone()));
     }
+    next::throttled(&s.findings, &mut out);
     lines::refusals(s, a, &mut out);
     lines::mixes(s, &mut out);
     for m in &a.size_models {

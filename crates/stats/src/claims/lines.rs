@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::analysis::{LineSpan, MeasuredLevel};
 use plimsoll_model::claim::{
-    Attempted, ClaimKind, Fact, Horizon, MixNotDelivered, OutageKind, Place, Rate, RateWord, Refusing,
-    Stretch, VoidLine, figure,
+    Attempted, ClaimKind, Fact, Horizon, MixNotDelivered, Place, Rate, RateWord, Refusing, Stretch, VoidLine,
+    figure,
 };
 use plimsoll_model::summary::{RunSummary, WorkloadSummary};
 use plimsoll_model::{Analysis, Estimate, Finding, Outcome};
@@ -27,19 +27,18 @@ pub(super) fn attempts_of(s: &RunSummary, op: &str) -> (u64, u64) {
     s.workloads.iter().filter(mine).map(attempts).fold((0, 0), |(n, r), (a, b)| (n + a, r + b))
 }
 
-/// A limiter lets something through: refusals that came where nothing else did are the outage's (a server that is down
-/// behind a proxy answers 503, too).
-fn nothing_but_outages(s: &RunSummary, a: &Analysis) -> bool {
-    let down = a.outages.iter().filter(|o| o.kind == OutageKind::Throttled);
-    let in_outages: u64 = down.map(|o| o.ended).sum();
+/// A limiter lets something through: refusals that came where nothing else did may be those of a proxy before a server that is down,
+/// and are told as both.
+fn may_all_be_a_proxys(s: &RunSummary, a: &Analysis) -> bool {
+    let down: u64 = a.throttled.iter().filter(|t| t.may_be_down).map(|t| t.refused).sum();
     let refused = attempts_of(s, "total").1;
-    in_outages > 0 && in_outages as f64 >= 0.99 * refused as f64
+    down > 0 && down as f64 >= 0.99 * refused as f64
 }
 
 /// Whether the limiter's refusals are said, op by op.
 pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
     // A share that is refused of however few is no rate limiter's, and is told with what binds.
-    if nothing_but_outages(s, a) || s.limits.iter().any(|l| l.binding == "share") {
+    if may_all_be_a_proxys(s, a) || s.limits.iter().any(|l| l.binding == "share") {
         return;
     }
     let mut ops: Vec<&str> = s.workloads.iter().filter(|w| !w.is_total()).map(|w| w.op.as_str()).collect();
@@ -170,6 +169,12 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
             out.add_or(label, said, format!("{RATE_OF}{of}"));
             continue;
         }
+        // What a longer measurement would not settle.
+        if figure(ops, Some(w.attempts_per_s)).is_err() && is_throttled_to_nothing(s, w) {
+            let why = "its interval is as wide as the value itself: nothing got through for a part of the time (F38)";
+            out.add(label, plimsoll_model::claim::Undetermined::new(format!("{RATE_OF}{of}"), why));
+            continue;
+        }
         let word = if held(i, w) { RateWord::Sustained } else { RateWord::Measured };
         let bytes = w.bytes_per_s.filter(|b| b.value > 0.0);
         let ok = w.count(Outcome::is_ok);
@@ -177,6 +182,12 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         let made = Rate::new(word, place(w), ops, bytes, attempted).map(ClaimKind::Rate);
         out.add_or(label, made, format!("{RATE_OF}{of}"));
     }
+}
+
+/// Whether everything was refused for a while as the line ran.
+fn is_throttled_to_nothing(s: &RunSummary, w: &WorkloadSummary) -> bool {
+    let is_of = |f: &Finding| f.workload.as_ref().is_none_or(|on| *on == w.label());
+    s.findings.iter().any(|f| f.name == super::THROTTLED_TO_NOTHING && is_of(f))
 }
 
 /// Whether the line's rate fell for good while it was measured: from one cycle of a benchmark to the next, or within its window.

@@ -46,6 +46,20 @@ pub(super) fn losses(findings: &[Finding], out: &mut Claims) {
     }
 }
 
+/// Name of the finding of times in which everything was refused.
+pub const THROTTLED_TO_NOTHING: &str = "throttled_to_nothing";
+
+/// Times in which everything was refused: once for each text, however many lines it is said of.
+pub(super) fn throttled(findings: &[Finding], out: &mut Claims) {
+    let mut told: Vec<&str> = Vec::new();
+    for f in findings.iter().filter(|f| f.name == THROTTLED_TO_NOTHING) {
+        if !told.contains(&f.text.as_str()) {
+            told.push(&f.text);
+            out.add_if(None, fact(f).map(ClaimKind::Fact));
+        }
+    }
+}
+
 fn fact(f: &Finding) -> Result<Fact, plimsoll_model::claim::Refusal> {
     Fact::new(vec![f.code.clone()], f.text.clone())
 }

@@ -12,12 +12,15 @@ impl SaturationSearch {
         let c95 = self.c95();
         let at = c95.and_then(|c| self.points.iter().find(|p| p.concurrency == c));
         let refused = self.points.iter().map(Point::refused).fold(0.0, f64::max);
+        let refused_from = self.refused_from();
+        let is_refused = refused >= REFUSED || refused_from.is_some();
         SaturationOutcome {
             ended: match self.ended.clone().unwrap_or(Ended::Unfinished) {
-                Ended::Saturated | Ended::AtMaximum if refused >= REFUSED => Ended::Refused,
+                Ended::Saturated | Ended::AtMaximum if is_refused => Ended::Refused,
                 ended => ended,
             },
             refused,
+            refused_from,
             c95,
             rate: at.map(|p| self.rate_of(p)),
             plateau: self.plateau().map(f64::exp),

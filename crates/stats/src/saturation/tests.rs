@@ -62,11 +62,47 @@ fn a_curve_with_refusals_is_a_limiters() {
         move |c: u32, _| SaturationObservation { refused: if c >= 32 { share } else { 0.0 }, ..hard(c) }
     };
     let (o, _) = drive(SaturationOptions::default(), refusing(0.4));
-    assert_eq!((o.ended, o.c95), (Ended::Refused, Some(32)));
+    // What the refused rungs gave is no part of the plateau: 16 is the best of what was not refused.
+    assert_eq!((o.ended, o.c95, o.refused_from), (Ended::Refused, Some(16), Some(32)));
     assert!((o.refused - 0.4).abs() < 1e-9, "{}", o.refused);
     assert_eq!(drive(SaturationOptions::default(), refusing(0.001)).0.ended, Ended::Saturated);
     let o = SaturationOptions { max: 32, ..SaturationOptions::default() };
     assert_eq!(drive(o, |c, _| SaturationObservation { refused: 0.1, ..hard(c) }).0.ended, Ended::Refused);
+}
+
+/// Eight at once, and the others are refused and back off: those are refused rarely, and what comes through the few gaps that eight
+/// leave made more in flight the advice.
+#[test]
+fn a_limit_on_what_is_in_flight_is_the_most_that_is_recommended() {
+    let limit = |most: u32| {
+        move |c: u32, _| {
+            let held_back = 1.0 - f64::from(most.min(c)) / f64::from(c);
+            SaturationObservation {
+                ops_per_s: 100.0 * f64::from(c.min(most)) * (1.0 + 0.3 * held_back),
+                refused: 0.005 * held_back,
+                held_back,
+                ..SaturationObservation::default()
+            }
+        }
+    };
+    for (most, best) in [(8, 8), (15, 8), (16, 16), (3, 2), (2, 2), (1, 1)] {
+        let (o, asked) = drive(SaturationOptions::default(), limit(most));
+        assert_eq!(
+            (&o.ended, o.c95, o.refused_from),
+            (&Ended::Refused, Some(best), Some(2 * best)),
+            "{asked:?}"
+        );
+        assert!(o.plateau.unwrap() < 100.0 * f64::from(most) * 1.01, "{o:?}");
+        // Two refused rungs are enough, and what is refused is not tried again.
+        assert!(asked.iter().all(|c| *c <= (4 * best).max(64)), "{asked:?}");
+        assert!(most < 4 || asked.iter().filter(|c| **c > best).count() == 2, "{asked:?}");
+    }
+    // A rung that was refused once, below others that were not, is a hiccup.
+    let (o, _) = drive(SaturationOptions::default(), |c, _| SaturationObservation {
+        refused: if c == 8 { 0.02 } else { 0.0 },
+        ..hard(c)
+    });
+    assert_eq!((o.c95, o.refused_from), (Some(32), None));
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn observe(stage: &Stage, start_s: f64, per_s: &[f64]) -> Observation {
         slice_s: 0.1,
         slices: (0..slices).map(|i| Slice { ok: up_to(i + 1) - up_to(i), ..Slice::default() }).collect(),
         busy_fraction: 0.1,
+        held_back: 0.0,
         machines: 1,
     }
 }
