@@ -95,9 +95,17 @@ function verdictSoFar(run: Run, text: string): HTMLElement {
     unfold("All that can be said so far", () => [said ? null : h("p", {}, g.sentence), factList(g.facts, "glance"), factList(g.reservations, "glance reservations"), h("p", { class: "whole" }, ...emphasised(text))]));
 }
 
+/** So many sentences of advice are open, the most useful first: below them the picture is on the first screen, too. */
+const OPEN_ADVICE = 3;
+
 /** What follows for those who use the storage: text, whatever is in it, whose lines stay lines. */
-const adviceList = (all: string[]): HTMLElement | null =>
-  (all.length ? h("div", { class: "advice" }, h("p", {}, h("strong", {}, "Advice")), h("ul", {}, ...all.map((t) => h("li", {}, t)))) : null);
+function adviceList(all: string[]): HTMLElement | null {
+  const list = (some: string[]) => h("ul", {}, ...some.map((t) => h("li", {}, t)));
+  const rest = all.slice(OPEN_ADVICE);
+  if (all.length === 0) return null;
+  return h("div", { class: "advice" }, h("p", {}, h("strong", {}, "Advice")),
+    h("div", {}, list(all.slice(0, OPEN_ADVICE)), rest.length ? unfold(`${rest.length} more`, () => [list(rest)]) : null));
+}
 
 /** On the first screen stands what follows from a run that is over and says something; else it is with the limits. */
 const advisesFirst = (run: Run): boolean => !run.live && run.summary.answered;
@@ -108,8 +116,11 @@ export function verdict(run: Run): HTMLElement {
   if (run.live) return verdictSoFar(run, text);
   const labels = runLabels(run);
   const g = run.glance;
-  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(g.facts, "glance"),
-    factList(g.reservations, "glance reservations"), advisesFirst(run) ? adviceList(run.analysis.advice) : null,
+  const advice = advisesFirst(run) ? run.analysis.advice : [];
+  // What advice says in full is no fact beside it.
+  const facts = g.facts.filter((f) => !advice.some((a) => a.includes(f.text)));
+  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(facts, "glance"),
+    factList(g.reservations, "glance reservations"), adviceList(advice),
     unfold(g.more_reservations ? `The whole verdict, and ${g.more_reservations} more note${g.more_reservations > 1 ? "s" : ""}` : "The whole verdict", () => [h("p", { class: "whole" }, ...emphasised(text))]),
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
     labels.length ? h("p", { class: "labels" }, ...labels) : null);

@@ -196,6 +196,7 @@ describe("advice", () => {
     "To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98.",
     "Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'.\nA second line, with <b>markup</b> & signs.",
   ];
+  const SET = { name: "stay below", text: "warp --rps-limit 98, rclone --tpslimit 98" };
   const of = (more = {}, summary = {}) => {
     const made = run("advised", [workload("put", "put", 4096, 98)], { stages: [stage(0, 20)], series: [series(0, "put", 0, Array(40).fill(98))], analysis: { advice: ADVICE }, ...more });
     Object.assign(made.summary, summary);
@@ -210,12 +211,28 @@ describe("advice", () => {
     const { y, height, x, width } = await page.locator(".verdict .advice").boundingBox();
     assert.ok(y + height <= viewport.height && x + width <= viewport.width, JSON.stringify({ y, height, x, width }));
   }));
-  it("is folded away with the limits where the run says nothing", () => drawn(of({ status: "[INVALID V04]" }, { answered: false }), async (page) => {
-    assert.equal(await page.locator(".verdict .advice").count(), 0);
-    await page.locator("#limits > summary").click();
-    await page.waitForSelector("#limits .advice");
-    assert.equal(await page.locator("#limits .advice li").count(), ADVICE.length);
-  }));
+  it("is not said twice where a fact says it, too, and is folded from the fourth sentence on", () => {
+    const data = of({ analysis: { advice: [...ADVICE, "A third.", "A fourth.", "A fifth."] } });
+    data.runs[0].glance.facts = [{ name: "ops", text: "98 op/s" }, SET];
+    return drawn(data, async (page) => {
+      assert.deepEqual(await page.locator(".verdict .glance dt").allTextContents(), ["ops"]);
+      assert.equal(await page.locator(".verdict .advice > div > ul li").count(), 3);
+      await page.locator(".verdict .advice summary", { hasText: "2 more" }).click();
+      await page.waitForSelector(".verdict .advice details li");
+      assert.deepEqual(await page.locator(".verdict .advice details li").allTextContents(), ["A fourth.", "A fifth."]);
+    });
+  });
+  it("is folded away with the limits where the run says nothing", () => {
+    const data = of({ status: "[INVALID V04]" }, { answered: false });
+    data.runs[0].glance.facts = [SET];
+    return drawn(data, async (page) => {
+      assert.equal(await page.locator(".verdict .advice").count(), 0);
+      await page.locator("#limits > summary").click();
+      await page.waitForSelector("#limits .advice");
+      assert.deepEqual(await page.locator(".verdict .glance dt").allTextContents(), ["stay below"], "which advice does not stand beside");
+      assert.equal(await page.locator("#limits .advice li").count(), ADVICE.length);
+    });
+  });
 });
 
 describe("a run whose servers were observed", () => {
