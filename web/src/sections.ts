@@ -60,7 +60,7 @@ function figures(f: GlanceFact): (Node | string)[] {
 const factList = (all: GlanceFact[], kind: string): HTMLElement | null =>
   (all.length ? h("dl", { class: kind }, ...all.map((f) => h("div", { class: f.text.length > WIDE ? "wide" : "" }, h("dt", {}, f.name), h("dd", {}, ...figures(f))))) : null);
 
-export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.glance, run.end, run.live, run.summary.answered, run.summary.labels, run.summary.findings, run.summary.workloads, run.analysis.comparisons];
+export const verdictInputs = (run: Run): readonly unknown[] => [run.status, run.verdict, run.glance, run.end, run.live, run.summary.answered, run.summary.labels, run.summary.findings, run.summary.workloads, run.analysis.comparisons, run.analysis.advice];
 
 const runLabels = (run: Run): HTMLElement[] => Object.entries(run.summary.labels).map(([k, v]) => h("span", { class: "label" }, `${k}=${v}`));
 
@@ -95,14 +95,32 @@ function verdictSoFar(run: Run, text: string): HTMLElement {
     unfold("All that can be said so far", () => [said ? null : h("p", {}, g.sentence), factList(g.facts, "glance"), factList(g.reservations, "glance reservations"), h("p", { class: "whole" }, ...emphasised(text))]));
 }
 
+/** So many sentences of advice are open, the most useful first: below them the picture is on the first screen, too. */
+const OPEN_ADVICE = 3;
+
+/** What follows for those who use the storage: text, whatever is in it, whose lines stay lines. */
+function adviceList(all: string[]): HTMLElement | null {
+  const list = (some: string[]) => h("ul", {}, ...some.map((t) => h("li", {}, t)));
+  const rest = all.slice(OPEN_ADVICE);
+  if (all.length === 0) return null;
+  return h("div", { class: "advice" }, h("p", {}, h("strong", {}, "Advice")),
+    h("div", {}, list(all.slice(0, OPEN_ADVICE)), rest.length ? unfold(`${rest.length} more`, () => [list(rest)]) : null));
+}
+
+/** On the first screen stands what follows from a run that is over and says something; else it is with the limits. */
+const advisesFirst = (run: Run): boolean => !run.live && run.summary.answered;
+
 export function verdict(run: Run): HTMLElement {
   // The badge has said the status; the text need not say it twice.
   const text = run.verdict.replace(/^((PARTLY )?VALID( \(\d+ notes?\))?|\[INVALID[^\]]*\])[.:]?\s+/, "");
   if (run.live) return verdictSoFar(run, text);
   const labels = runLabels(run);
   const g = run.glance;
-  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(g.facts, "glance"),
-    factList(g.reservations, "glance reservations"),
+  const advice = advisesFirst(run) ? run.analysis.advice : [];
+  // What advice says in full is no fact beside it.
+  const facts = g.facts.filter((f) => !advice.some((a) => a.includes(f.text)));
+  return h("div", { class: "verdict" }, badge(run), h("p", { class: "lead" }, g.sentence), factList(facts, "glance"),
+    factList(g.reservations, "glance reservations"), adviceList(advice),
     unfold(g.more_reservations ? `The whole verdict, and ${g.more_reservations} more note${g.more_reservations > 1 ? "s" : ""}` : "The whole verdict", () => [h("p", { class: "whole" }, ...emphasised(text))]),
     run.end !== null && run.end !== "done" ? h("p", { class: "warning" }, `The run ended early: ${run.end}.`) : null,
     labels.length ? h("p", { class: "labels" }, ...labels) : null);
@@ -290,8 +308,8 @@ function overTime(run: Run): ChartElement[] {
 /** Limits, with the evidence that carries them. */
 function limits(run: Run): Section {
   const { summary: s, analysis: a } = run;
-  const there = s.limits.length + a.buckets.length + a.size_models.length + a.advice.length + a.holds.reduce((n, x) => n + x.cliffs.length, 0) > 0;
-  return { id: "limits", title: "Limits", inputs: [s.limits, s.answered, run.status, a.buckets, a.holds, a.advice, a.size_models, kindOf(run), pictured(run)], says: () => (there ? ofLimits(run) : null), body: () => limitsBody(run) };
+  const there = s.limits.length + a.buckets.length + a.size_models.length + (advisesFirst(run) ? 0 : a.advice.length) + a.holds.reduce((n, x) => n + x.cliffs.length, 0) > 0;
+  return { id: "limits", title: "Limits", inputs: [s.limits, s.answered, run.status, a.buckets, a.holds, a.advice, a.size_models, run.live, kindOf(run), pictured(run)], says: () => (there ? ofLimits(run) : null), body: () => limitsBody(run) };
 }
 
 function limitTable(run: Run): Table | null {
@@ -319,7 +337,7 @@ function limitsBody(run: Run): (Node | null)[] {
   const cliffs = a.holds.flatMap((x) => x.cliffs).map((c) => tableElement(table(
     `Fall at ${seconds(c.at_s)}: ${significant(c.from_per_s, 4)} to ${significant(c.to_per_s, 4)} per second; ${c.verdict}`, 1, ["evidence", "seen", "weight", "what"],
     c.evidence.map((e) => [e.code, e.holds === null ? "not tested" : e.holds ? "yes" : "no", e.weight, e.text]))));
-  const advice = a.advice.length ? h("ul", { class: "advice" }, ...a.advice.map((t) => h("li", {}, t))) : null;
+  const advice = advisesFirst(run) ? null : adviceList(a.advice);
   return [
     limitsOf && kindOf(run) !== "limits" ? tableElement(limitsOf, { copy: true }) : null,
     ...knees, advice, grid(bucketCharts(a.buckets).slice(shown === "bucket" ? 1 : 0)), grid(modelCharts(a.size_models.filter((m) => m !== drawn))), ...cliffs,

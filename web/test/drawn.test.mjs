@@ -191,6 +191,50 @@ describe("searches of two ops in one picture", () => {
   }));
 });
 
+describe("advice", () => {
+  const ADVICE = [
+    "To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98.",
+    "Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'.\nA second line, with <b>markup</b> & signs.",
+  ];
+  const SET = { name: "stay below", text: "warp --rps-limit 98, rclone --tpslimit 98" };
+  const of = (more = {}, summary = {}) => {
+    const made = run("advised", [workload("put", "put", 4096, 98)], { stages: [stage(0, 20)], series: [series(0, "put", 0, Array(40).fill(98))], analysis: { advice: ADVICE }, ...more });
+    Object.assign(made.summary, summary);
+    return pageOf([made]);
+  };
+  it("stands on the first screen, as text, each line a line of its own", () => drawn(of(), async (page, viewport) => {
+    const items = page.locator(".verdict .advice li");
+    assert.deepEqual(await items.allTextContents(), ADVICE);
+    assert.deepEqual((await items.nth(1).innerText()).split("\n").length, 2);
+    assert.equal(await page.locator(".advice b").count(), 0);
+    assert.equal(await page.locator(".advice").count(), 1, "and nowhere else");
+    const { y, height, x, width } = await page.locator(".verdict .advice").boundingBox();
+    assert.ok(y + height <= viewport.height && x + width <= viewport.width, JSON.stringify({ y, height, x, width }));
+  }));
+  it("is not said twice where a fact says it, too, and is folded from the fourth sentence on", () => {
+    const data = of({ analysis: { advice: [...ADVICE, "A third.", "A fourth.", "A fifth."] } });
+    data.runs[0].glance.facts = [{ name: "ops", text: "98 op/s" }, SET];
+    return drawn(data, async (page) => {
+      assert.deepEqual(await page.locator(".verdict .glance dt").allTextContents(), ["ops"]);
+      assert.equal(await page.locator(".verdict .advice > div > ul li").count(), 3);
+      await page.locator(".verdict .advice summary", { hasText: "2 more" }).click();
+      await page.waitForSelector(".verdict .advice details li");
+      assert.deepEqual(await page.locator(".verdict .advice details li").allTextContents(), ["A fourth.", "A fifth."]);
+    });
+  });
+  it("is folded away with the limits where the run says nothing", () => {
+    const data = of({ status: "[INVALID V04]" }, { answered: false });
+    data.runs[0].glance.facts = [SET];
+    return drawn(data, async (page) => {
+      assert.equal(await page.locator(".verdict .advice").count(), 0);
+      await page.locator("#limits > summary").click();
+      await page.waitForSelector("#limits .advice");
+      assert.deepEqual(await page.locator(".verdict .glance dt").allTextContents(), ["stay below"], "which advice does not stand beside");
+      assert.equal(await page.locator("#limits .advice li").count(), ADVICE.length);
+    });
+  });
+});
+
 describe("a run whose servers were observed", () => {
   const stage = { index: 0, name: "put", start_s: 0, end_s: 20, window: [2, 19], repeat: 0, void: null };
   const line = { line: 0, label: "put", op: "put", stage: 0, start_s: 0, step_s: 5, offered_per_s: null, ops_per_s: [9, 9, 9, 9], bytes_per_s: [], bytes_of_ok: false, p50_ns: [], p90_ns: [], p99_ns: [], p999_ns: [], max_ns: [], ttfb_p50_ns: [], outcomes_per_s: {} };

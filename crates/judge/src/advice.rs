@@ -80,11 +80,12 @@ fn searched(found: &plimsoll_model::analysis::Saturation) -> Vec<String> {
     let stated = found.plateau_per_s.is_some_and(|p| p.relative_half_width() <= KNOWN_WELL);
     let usable = stated && ["saturated", "latency ceiling"].contains(&found.verdict.as_str());
     let Some(c95) = found.c95.filter(|_| usable).map(|e| e.value as u32) else { return Vec::new() };
-    let tools = match found.op_class.as_str() {
-        "read" | "write" => format!("fio iodepth times numjobs of {c95}"),
-        _ => format!("s5cmd --numworkers {c95}, rclone --transfers {c95}, warp --concurrent {c95}"),
+    let [tools, generators] = match found.op_class.as_str() {
+        "read" | "write" => [format!("fio iodepth times numjobs of {c95}"), String::new()],
+        _ => advice::in_flight_of_tools(c95),
     };
     let mut out = vec![format!("{c95} in flight are enough ({tools}): more only wait longer.")];
+    out.extend(Some(generators).filter(|g| !g.is_empty()));
     let power = |p: &&plimsoll_model::analysis::SaturationPoint| {
         p.p50_ns.map_or(0.0, |ns| p.ops_per_s.value / (ns.max(1) as f64))
     };
@@ -172,7 +173,18 @@ mod tests {
             Vec::<String>::new()
         );
         let said = of_run(&limited(true, 150.0, 150.0), &Analysis::default(), Vec::new());
-        assert!(said.len() == 1 && said[0].contains("--rps-limit 149"), "{said:?}");
+        assert!(said.len() == 2 && said[0].contains("--rps-limit 149"), "{said:?}");
+    }
+
+    /// 1 was advised of a rate between 1 and 299.
+    #[test]
+    fn a_limit_that_is_hardly_known_is_no_advice() {
+        let mut s = limited(true, 150.0, 60.0);
+        for half in [149.0, 150.0, 400.0, f64::INFINITY] {
+            s.limits[0].ops_per_s.as_mut().unwrap().sustained = Some(Estimate::symmetric(150.0, half, 9.0));
+            let said = of_run(&s, &Analysis::default(), Vec::new());
+            assert_eq!(said, Vec::<String>::new(), "{half}");
+        }
     }
 
     fn sized(op: &str, in_flight: Option<u32>) -> Analysis {
@@ -242,7 +254,11 @@ mod tests {
             verdict: "saturated".into(),
             ..Default::default()
         };
-        assert!(searched(&found)[0].contains("--numworkers 32"));
+        let said = searched(&found);
+        assert!(said[0].contains("--numworkers 32"), "{said:?}");
+        assert_eq!(said[1], "Load generators: vegeta -max-workers=32, wrk2 -t1 -c32, k6 vus: 32.");
+        let device = searched(&Saturation { op_class: "write".into(), ..found.clone() });
+        assert!(device.len() == 1 && device[0].contains("fio iodepth"), "{device:?}");
         let unknown = Estimate { low: 0.0, high: f64::INFINITY, ..found.plateau_per_s.unwrap() };
         assert_eq!(searched(&Saturation { plateau_per_s: Some(unknown), ..found }), Vec::<String>::new());
     }

@@ -121,7 +121,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, window_s: Optio
     };
     let law = shapes::law(shape.as_ref(), &throttle, &judged.verdict, shape::range(x, dt), &held.hold);
     let is_block = line.kind.is_some_and(|k| k.is_block());
-    held.advice = advice(&Known { law, is_block, clients: 1, ..Known::default() });
+    held.advice = advice(&Known { law, is_block, untried: true, clients: 1, ..Known::default() });
     Some(held)
 }
 

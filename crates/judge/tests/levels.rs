@@ -492,3 +492,48 @@ fn silence_after_refusals_is_still_an_outage() {
         s.verdict
     );
 }
+
+/// What a window of 100 per 10 s makes of a load that asks `per_s` times a second, whatever it is answered. `phase`: slices of the first
+/// window that were over before.
+fn behind_a_window(per_s: u64, phase: usize, slices: usize) -> Vec<(u64, u64)> {
+    let mut left = 100;
+    let asked = |i: u64| (i + 1) * per_s / 10 - i * per_s / 10;
+    (0..slices)
+        .map(|i| {
+            if (i + phase).is_multiple_of(100) {
+                left = 100;
+            }
+            let ok = asked(i as u64).min(left);
+            left -= ok;
+            (ok, asked(i as u64) - ok)
+        })
+        .collect()
+}
+
+/// The least that passes over a few seconds is the silence of a window, and no rate to live with: 1 op/s was advised where 10 pass.
+#[test]
+fn no_rate_is_advised_that_a_window_does_not_give() {
+    let (_, a) = judged(&behind_a_window(19, 49, 620));
+    assert!(a.advice[0].starts_with("There is no constant rate to configure"), "{:?}", a.advice);
+    assert_eq!(
+        a.advice[1..],
+        ["Which rate passes without refusals was not tried here: plimsoll limits tries it."]
+    );
+    for per_s in [15, 18, 19, 20, 25, 40, 100] {
+        for phase in (0..100).step_by(7) {
+            let (_, a) = judged(&behind_a_window(per_s, phase, 620));
+            for (_, figure) in a.advice.iter().filter_map(|t| t.split_once("--rps-limit ")) {
+                let figure: f64 = figure.split(',').next().unwrap().parse().unwrap();
+                assert!((9.0..10.0).contains(&figure), "{per_s} asked, {phase}: {:?}", a.advice);
+            }
+        }
+    }
+    // Where the series shows the window, it is told as what it is.
+    let (_, a) = judged(&behind_a_window(400, 0, 620));
+    assert!(
+        a.advice[0].starts_with("A quota of 100 requests per 10 s: at most 100 at once"),
+        "{:?}",
+        a.advice
+    );
+    assert!(a.advice[1].ends_with("warp --rps-limit 9.9, rclone --tpslimit 9.9."), "{:?}", a.advice);
+}

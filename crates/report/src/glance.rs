@@ -26,7 +26,7 @@ mod searches;
 mod short;
 mod suites;
 
-use facts::facts;
+use facts::{add_generators, facts};
 pub(crate) use short::{ALL, Body};
 
 /// What is said first.
@@ -72,7 +72,11 @@ impl Glance {
         if !known.is_empty() && s.answered {
             facts.push(fact("not known", known.join("; ")));
         }
-        facts.truncate(MOST_FACTS - promises.len());
+        let room = MOST_FACTS - promises.len();
+        if facts.len() < room {
+            add_generators(&mut facts, r);
+        }
+        facts.truncate(room);
         // Beside those of any run: who it was that measured.
         facts.extend(crate::agents::in_a_line(s).map(|text| fact("agents", text)));
         if s.answered {

@@ -1,10 +1,11 @@
 //! Advice that follows from the figures and from the limiter's law, in the units of the tools that people use.
 //!
-//! Concurrency by Little's law; object size from the knee; `warp --rps-limit` (per client), `rclone --transfers` and
-//! `--tpslimit`, `s5cmd --numworkers`. What is advised of a rate is what holds without refusals; where the law is not one of a rate,
-//! no rate is advised.
+//! Concurrency by Little's law; object size from the knee; settings of the tools that move objects (warp, rclone, s5cmd) and, in a
+//! line of their own, of those that generate HTTP load (vegeta, wrk2, k6). What is advised of a rate is what holds without refusals;
+//! where the law is not one of a rate, no rate is advised.
 
 mod law;
+mod tools;
 
 pub use law::{Amounts, BurstTokens, LimitLaw, WindowQuota, unlike_costs};
 
@@ -14,6 +15,7 @@ use plimsoll_model::units::significant;
 
 use crate::probe::scope::Dimension;
 use crate::words;
+use tools::KeptRate;
 
 /// Ops in flight over those of Little's law, for times that spread (guess).
 const SPARE: f64 = 1.2;
@@ -23,6 +25,9 @@ const MOST_IN_FLIGHT: f64 = 1e6;
 const BELOW: f64 = 0.8;
 /// What is meant is limited by ops where their limit is within this of the rate that both limits allow (guess: rounding).
 const SAME: f64 = 1.05;
+
+/// A rate whose lower end is less than this of it is not known: half of it would be given away, or what is refused be advised. (A choice.)
+const SURE: f64 = 0.5;
 
 /// What is known of a tier as it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -45,10 +50,13 @@ pub struct Known {
     pub refuses: bool,
     /// No burst was seen to end: the rates were held for so long, seconds, and may be those of a burst. Absent: they last.
     pub held_for_s: Option<f64>,
-    /// Lower end of the limits' intervals, as a share of them: who is to stay below is told this. Absent: they are exact.
-    pub surely: Option<f64>,
+    /// Lower ends of the intervals of both limits, on operations and on bytes, as shares of them: who is to stay below is told this. Absent:
+    /// they are exact.
+    pub surely: [Option<f64>; 2],
     /// How the limiter limits.
     pub law: LimitLaw,
+    /// It was seen in a load that looked for no limit: nothing was tried to find a rate that passes.
+    pub untried: bool,
     /// What has the limit each for itself: more of it get more. Absent: it is not known, or nothing has.
     pub each: Option<Dimension>,
     /// Connections that had `ops_per_s` together, where each has the limit for itself.
@@ -66,14 +74,26 @@ impl Known {
 
     /// Ops per second that both limits allow at the size that is meant.
     pub fn reachable_ops_per_s(&self) -> Option<f64> {
+        self.reachable([1.0; 2])
+    }
+
+    /// The same of these shares of the limits.
+    fn reachable(&self, [of_ops, of_bytes]: [f64; 2]) -> Option<f64> {
         if self.ops_open {
             return None;
         }
-        let by_bytes = self.bytes_per_s.zip(self.size_bytes).filter(|(_, s)| *s > 0.0).map(|(w, s)| w / s);
-        match (self.ops_per_s, by_bytes) {
+        let by_ops = self.ops_per_s.map(|r| r * of_ops);
+        let by_bytes = self.bytes_per_s.zip(self.size_bytes).filter(|(_, s)| *s > 0.0);
+        match (by_ops, by_bytes.map(|(w, s)| w * of_bytes / s)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
+    }
+
+    /// What of it is below both limits, whatever is true within their intervals. `None`: they are not known well enough to say.
+    fn sure_ops_per_s(&self) -> Option<f64> {
+        let all = self.reachable_ops_per_s()?;
+        self.reachable(self.surely.map(|s| s.unwrap_or(1.0))).filter(|sure| *sure >= SURE * all)
     }
 }
 
@@ -82,15 +102,21 @@ pub fn in_flight(rate_per_s: f64, latency_s: f64) -> u32 {
     (SPARE * rate_per_s * latency_s).ceil().clamp(1.0, MOST_IN_FLIGHT) as u32
 }
 
-/// The lower end of the widest of these intervals, as a share of its value: [`Known::surely`].
-pub fn surely(caps: [Option<Estimate>; 2]) -> Option<f64> {
-    let share = |e: Estimate| (e.low > 0.0 && e.value > 0.0).then(|| (e.low / e.value).min(1.0));
-    caps.into_iter().flatten().filter_map(share).reduce(f64::min)
+/// The lower ends of intervals, as shares of their values: [`Known::surely`]. Nothing is sure of what may be nothing.
+pub fn surely(caps: [Option<Estimate>; 2]) -> [Option<f64>; 2] {
+    let share = |e: Estimate| if e.low > 0.0 { (e.low / e.value).min(1.0) } else { 0.0 };
+    caps.map(|cap| cap.filter(|e| e.value > 0.0).map(share))
 }
 
 /// Sentences, most useful first; none where nothing follows.
 pub fn advice(k: &Known) -> Vec<String> {
     law::advice(k)
+}
+
+/// What sets so many requests in flight: in the words of tools that move objects, and of those that generate HTTP load.
+pub fn in_flight_of_tools(n: u32) -> [String; 2] {
+    let k = Known { clients: 1, ..Known::default() };
+    [k.tools_in_flight(f64::from(n)), tools::generators_in_flight(f64::from(n), false)]
 }
 
 impl Known {
@@ -134,6 +160,7 @@ fn of_rates(k: &Known) -> Vec<String> {
         ));
     }
     let Some(rate) = k.reachable_ops_per_s().filter(|r| r.is_finite() && *r > 0.0) else { return out };
+    let Some(sure) = k.sure_ops_per_s() else { return out };
     if k.each == Some(Dimension::Connection) {
         out.extend(more_connections(k));
         return out;
@@ -149,15 +176,14 @@ fn of_rates(k: &Known) -> Vec<String> {
         ));
         out.push(format!("With {}: {}.", k.who(), k.tools_in_flight(each)));
     }
-    let each = (rate / k.share_each()).floor().max(1.0);
     if k.is_block {
-        out.push(format!(
-            "To measure latency below the limit: fio --rate_iops={:.0}.",
-            (BELOW * each).floor().max(1.0)
-        ));
+        let below = (BELOW * rate / k.share_each()).floor();
+        if below >= 1.0 {
+            out.push(format!("To measure latency below the limit: fio --rate_iops={below:.0}."));
+        }
         return out;
     }
-    out.push(stay_below(k, each));
+    out.extend(stay_below(k, sure));
     out.extend(k.each.and_then(more_of));
     if k.refuses && k.ops_per_s.is_some_and(|o| o <= SAME * rate) {
         out.push(
@@ -169,20 +195,22 @@ fn of_rates(k: &Known) -> Vec<String> {
     out
 }
 
-/// `each`: what the limits leave to one client, operations per second.
-fn stay_below(k: &Known, each: f64) -> String {
-    let below = (each * k.surely.unwrap_or(1.0)).floor().max(1.0);
+/// `sure`: operations per second that are below the limits.
+fn stay_below(k: &Known, sure: f64) -> Vec<String> {
     let limit = match k.held_for_s {
         Some(s) => {
             format!("the rate held for {} (a burst that lasts longer is not excluded)", words::span(s))
         }
         None => "the limit".into(),
     };
-    format!(
-        "To stay below {limit} with {}: warp --rps-limit {below:.0}, rclone --tpslimit {below:.0}{}.",
-        k.who(),
-        k.on_each()
-    )
+    keep(k, &format!("To stay below {limit} with {}", k.who()), sure)
+}
+
+/// A rate of all clients in the settings of tools; nothing where there is none. `what_for`: the reader's aim, which the first line
+/// begins with.
+fn keep(k: &Known, what_for: &str, per_s: f64) -> Vec<String> {
+    let Some(kept) = KeptRate::of(per_s / k.share_each()) else { return Vec::new() };
+    vec![format!("{what_for}: {}{}.", kept.s3_tools(), k.on_each()), kept.generators(k.clients > 1)]
 }
 
 /// Each connection has the limit: a rate for all of them would be that of as many as were measured.
@@ -242,8 +270,48 @@ mod tests {
     /// Of 79 ± 7 a client may be refused from 72 on.
     #[test]
     fn who_is_to_stay_below_is_told_the_lower_end() {
-        let k = Known { ops_per_s: Some(79.0), surely: Some(0.92), ..Known::default() };
+        let k = Known { ops_per_s: Some(79.0), surely: [Some(0.92), None], ..Known::default() };
         assert!(advice(&k)[0].contains("--rps-limit 72, rclone --tpslimit 72"), "{:?}", advice(&k));
+    }
+
+    /// Of 10 with an interval down to 1, the lower end would give away what passes, and the value itself may be refused.
+    #[test]
+    fn a_rate_that_is_hardly_known_is_none_to_set() {
+        let ten = |low: f64| Some(Estimate { value: 10.0, low, high: 19.0, n_eff: 3.0 });
+        let known = |low: f64| Known {
+            ops_per_s: Some(10.0),
+            surely: surely([ten(low), None]),
+            latency_s: Some(0.01),
+            ..Known::default()
+        };
+        let said = |low: f64| advice(&known(low));
+        assert!(said(9.0).iter().any(|a| a.contains("--rps-limit 9,")), "{:?}", said(9.0));
+        for low in [1.0, 0.0, -40.0, f64::NEG_INFINITY] {
+            assert_eq!(said(low), Vec::<String>::new(), "{low}");
+        }
+        // A limit on bytes that small ops are far from takes nothing from what is known of theirs.
+        let small = Known {
+            bytes_per_s: Some(50e6),
+            size_bytes: Some(4096.0),
+            surely: [Some(0.9), Some(0.1)],
+            ..known(9.0)
+        };
+        assert!(advice(&small).iter().any(|a| a.contains("--rps-limit 9,")), "{:?}", advice(&small));
+        let large = Known { size_bytes: Some(5e6), ..small };
+        assert!(advice(&large).iter().all(|a| !a.contains("--rps-limit")), "{:?}", advice(&large));
+    }
+
+    #[test]
+    fn less_than_one_per_second_is_not_rounded_up() {
+        let k = Known { ops_per_s: Some(2.7), clients: 4, ..Known::default() };
+        assert_eq!(
+            advice(&k),
+            [
+                "To stay below the limit with 4 clients: warp --rps-limit 0.666, rclone --tpslimit 0.666 on each.",
+                "Load generators, on each: vegeta -rate=40/1m, k6 rate: 40, timeUnit: '1m'."
+            ]
+        );
+        assert_eq!(advice(&Known { is_block: true, ..k }), Vec::<String>::new());
     }
 
     #[test]

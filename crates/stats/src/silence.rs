@@ -26,11 +26,11 @@ fn silent(x: &[f64]) -> f64 {
     x.iter().filter(|v| **v < low).count() as f64 / x.len().max(1) as f64
 }
 
-/// Period and units of a quota per fixed window: bursts and silence in turn, at the same phase each time.
+/// Period of a quota per fixed window, seconds: bursts and silence in turn, at the same phase each time.
 ///
 /// Needs slices of a quarter of the window or finer: the autocorrelation has its first strong peak at the period, and
 /// a stable share of the slices is (nearly) silent.
-pub(crate) fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
+pub(crate) fn fixed_window(x: &[f64], dt: f64) -> Option<f64> {
     let n = x.len();
     let mean = math::mean(x);
     if n < LEAST_FOR_PERIOD || mean <= 0.0 {
@@ -43,7 +43,7 @@ pub(crate) fn fixed_window(x: &[f64], dt: f64) -> Option<(f64, f64)> {
     let v: f64 = d.iter().map(|v| v * v).sum();
     let r = |k: usize| d[k..].iter().zip(&d).map(|(a, b)| a * b).sum::<f64>() / v * n as f64 / (n - k) as f64;
     let lag = (LEAST_LAG..n / 4).find(|&k| r(k) > STRONG_PEAK && r(k) >= r(k - 1) && r(k) >= r(k + 1))?;
-    Some((lag as f64 * dt, mean * lag as f64 * dt))
+    Some(lag as f64 * dt)
 }
 
 /// Share of the silent slices in which something has to have been asked for and refused (guess: nearly all).
@@ -51,10 +51,11 @@ const ASKED: f64 = 0.8;
 /// What passes differs by no more than this from window to window (coefficient of variation; guess: edges of slices).
 const ALIKE: f64 = 0.15;
 
-/// A quota per fixed window with the evidence that it takes: the same amount passes in each, and in the silence between, others
-/// were refused. A client that backs off is silent by itself, and at a rhythm of its own. `refused`: per slice; empty: not known.
+/// A quota per fixed window, its period and units, with the evidence that it takes: the same amount passes in each, and in the silence
+/// between, others were refused. A client that backs off is silent by itself, and at a rhythm of its own. `refused`: per slice; empty: not
+/// known.
 pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
-    let (period_s, units) = fixed_window(x, dt)?;
+    let period_s = fixed_window(x, dt)?;
     let low = 0.05 * math::mean(x);
     let some_refused = refused.iter().sum::<f64>() > 0.01 * x.iter().sum::<f64>();
     if some_refused {
@@ -70,8 +71,11 @@ pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
 /// The same for windows that are known: `None` where what passes differs from one to the next.
 pub(crate) fn alike(x: &[f64], dt: f64, period_s: f64) -> Option<(f64, f64)> {
     let sums = math::bin_means(x, ((period_s / dt).round() as usize).max(1));
-    let mean = math::mean(&sums);
-    (sums.len() > 1 && math::stdev(&sums, 1) <= ALIKE * mean).then_some((period_s, mean * period_s))
+    // Of whole periods, since a part of one more has its burst, or has none. The first may have a burst too many, if the load began in the
+    // middle of a window: then the middle one is less than the mean.
+    let per_s = math::mean(&sums).min(math::quantile(&sums, 0.5));
+    let alike = sums.len() > 1 && math::stdev(&sums, 1) <= ALIKE * math::mean(&sums);
+    alike.then_some((period_s, per_s * period_s))
 }
 
 /// Empty slices hide every level: their logarithm is far from all others, and looks like noise. A series that has them on its
@@ -84,7 +88,7 @@ pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
     }
     let filled = |k: &usize| silent(&math::bin_means(late, *k)) < HARDLY_ANY;
     let k = match fixed_window(late, dt) {
-        Some((period_s, _)) => ((period_s / dt).round() as usize).max(2),
+        Some(period_s) => ((period_s / dt).round() as usize).max(2),
         None => (2..=late.len() / LEAST_SLICES).find(filled)?,
     };
     Some((math::bin_means(x, k), k as f64 * dt))
@@ -94,6 +98,18 @@ pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    /// 100 in each 10 s, and a series that ends 2 s after the begin of its seventh window: not 700 in 62 s.
+    #[test]
+    fn a_part_of_a_window_is_not_counted_as_one() {
+        let x: Vec<f64> = (0..62).map(|i| if i % 10 == 0 { 100.0 } else { 0.0 }).collect();
+        assert_eq!(quota(&x, 1.0, &[]), Some((10.0, 100.0)));
+        // Begun in the middle of a window: the first 10 s have a tenth of another's burst.
+        let early: Vec<f64> =
+            (0..62).map(|i| [50.0, 40.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 10.0][i % 10]).collect();
+        let early: Vec<f64> = early.iter().enumerate().map(|(i, v)| if i < 2 { 50.0 } else { *v }).collect();
+        assert_eq!(quota(&early, 1.0, &[]), Some((10.0, 100.0)));
+    }
 
     /// 300 in each second, used up in the first 0.3 s of it: a quota where the rest of the second was asked for and refused,
     /// and none where the client slept.

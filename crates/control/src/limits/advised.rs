@@ -64,8 +64,10 @@ mod tests {
             [
                 "GET: To stay below the rate held for 13.0 s (a burst that lasts longer is not excluded) with one client: warp \
                  --rps-limit 309, rclone --tpslimit 309.",
+                "GET: Load generators: vegeta -rate=309/1s, wrk2 -R309, k6 rate: 309, timeUnit: '1s'.",
                 "PUT: To stay below the rate held for 13.0 s (a burst that lasts longer is not excluded) with one client: warp \
-                 --rps-limit 130, rclone --tpslimit 130."
+                 --rps-limit 130, rclone --tpslimit 130.",
+                "PUT: Load generators: vegeta -rate=130/1s, wrk2 -R130, k6 rate: 130, timeUnit: '1s'."
             ]
         );
     }
@@ -74,7 +76,7 @@ mod tests {
     fn one_limit_of_unlike_costs_has_a_rate_for_each() {
         let known = Known { ops_per_s: Some(200.0), clients: 1, ..Known::default() };
         let said = of(&known, &[], &[("get", 500.0), ("put", 100.0)]);
-        assert!(said.len() == 2 && said[0].starts_with("To stay below"), "{said:?}");
-        assert!(said[1].contains("alone, GET 500 op/s, PUT 100 op/s"), "{said:?}");
+        assert!(said.len() == 3 && said[0].starts_with("To stay below"), "{said:?}");
+        assert!(said[2].contains("alone, GET 500 op/s, PUT 100 op/s"), "{said:?}");
     }
 }

@@ -279,6 +279,7 @@ impl Controller for Limits {
             refuses: outcome.ops.refused() >= 0.01,
             held_for_s: limit.held_for_s(),
             law: outcome.law(),
+            untried: false,
             each: Dimension::parse(&limit.scope),
             connections: Some(outcome.ops.concurrency),
         };

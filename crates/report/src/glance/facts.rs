@@ -11,8 +11,10 @@ use super::{GlanceFact, fact, first_sentence, is_of_limits, kinds, per_s, search
 use crate::run::RunReport;
 use crate::{number, tables};
 
-/// How an advice begins that names a tool's setting, and what it is for.
+/// How an advice begins that names tools' settings, and what it is for.
 const SETTINGS: [(&str, &str); 2] = [("To stay below", "stay below"), ("To keep to", "in flight")];
+/// The same for generators of HTTP load.
+const GENERATORS: (&str, &str) = ("Load generators", "generators");
 
 /// Those that stand below the sentence, in the order in which they are asked for.
 pub(super) fn facts(r: &RunReport) -> Vec<GlanceFact> {
@@ -190,11 +192,20 @@ fn limit_facts(r: &RunReport) -> Vec<GlanceFact> {
             ));
         }
     }
-    // What to set, without the reason, which stands above.
-    let told = |(begin, name): (&str, &'static str)| {
-        let advice = r.analysis.advice.iter().find(|a| a.starts_with(begin))?;
-        Some(fact(name, advice.rsplit_once(": ")?.1.trim_end_matches('.').to_owned()))
-    };
-    out.extend(SETTINGS.into_iter().filter_map(told));
+    out.extend(SETTINGS.into_iter().filter_map(|s| told(r, s)));
     out
+}
+
+/// What to set, without the reason, which stands above. Settings may have colons of their own.
+fn told(r: &RunReport, (begin, name): (&str, &'static str)) -> Option<GlanceFact> {
+    let advice = r.analysis.advice.iter().find(|a| a.starts_with(begin))?;
+    Some(fact(name, advice.split_once(": ")?.1.trim_end_matches('.').to_owned()))
+}
+
+/// The settings of load generators below those of other tools: where there is room for one fact more, since nothing goes for them.
+pub(super) fn add_generators(facts: &mut Vec<GlanceFact>, r: &RunReport) {
+    let is_setting = |f: &GlanceFact| SETTINGS.iter().any(|(_, name)| f.name == *name);
+    if let Some((at, generators)) = facts.iter().position(is_setting).zip(told(r, GENERATORS)) {
+        facts.insert(at + 1, generators);
+    }
 }

@@ -17,8 +17,18 @@ pub(crate) const ALL: &str = "all";
 /// Of a table, whatever stands below it.
 const LEAST_ROWS: usize = 2;
 /// Facts that go first where there is no room: the table or the sentence has them, or nearly.
-const FIRST_TO_GO: [&str; 9] =
-    ["tried", "not known", "limited by", "all running", "!", "traffic", "agents", "cost", "servers"];
+const FIRST_TO_GO: [&str; 10] = [
+    "generators",
+    "tried",
+    "not known",
+    "limited by",
+    "all running",
+    "!",
+    "traffic",
+    "agents",
+    "cost",
+    "servers",
+];
 
 /// What stands below the sentence in one block: a table, or another tool's lines.
 #[derive(Debug, Clone)]

@@ -167,6 +167,30 @@ fn a_limit_says_how_long_its_burst_lasts() {
     assert_eq!(sentence(&of(vec![ClaimKind::Cap(seen)])), "900.0 ± 2.0 op/s of GET; no limit found");
 }
 
+/// With the colons of k6's own settings; and they go before anything else does.
+#[test]
+fn what_to_set_is_told_in_the_units_of_both_kinds_of_tools() {
+    let mut r = probe([rate("put", 4096, 98.0)], limit("ops", 0.0, Some(98.0)));
+    r.analysis.advice = [
+        "To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98.",
+        "Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'.",
+    ]
+    .map(String::from)
+    .into();
+    let told = |r: &RunReport| {
+        let of = |f: &GlanceFact| (f.name.clone(), f.text.clone());
+        Glance::of(r).facts.iter().map(of).filter(|(name, _)| name != "ops").take(2).collect::<Vec<_>>()
+    };
+    let set = ("stay below".to_owned(), "warp --rps-limit 98, rclone --tpslimit 98".to_owned());
+    let generators =
+        ("generators".to_owned(), "vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'".to_owned());
+    assert_eq!(told(&r), [set.clone(), generators]);
+    r.summary.findings =
+        ["F50", "F46", "F41", "F42"].map(|code| Finding::new(code, "asked", Level::Info, "Answered.")).into();
+    let facts = told(&r);
+    assert!(facts[0] == set && facts[1].0 != "generators", "{facts:?}");
+}
+
 #[test]
 fn what_is_void_is_said_with_its_remedy_and_without_its_figures() {
     let mut r = run([rate("put", 4096, 320.0)]);

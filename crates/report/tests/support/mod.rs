@@ -609,8 +609,9 @@ pub fn limited_analysis() -> Analysis {
             },
         ],
         advice: vec![
-            "16 requests in flight are enough at 5 ms (Little's law); more only wait.".into(),
-            "8 clients: warp --rps-limit 125 each; rclone --transfers 2; s5cmd --numworkers 2.".into(),
+            "To stay below the limit with 8 clients: warp --rps-limit 125, rclone --tpslimit 125 on each."
+                .into(),
+            "Load generators, on each: vegeta -rate=125/1s, wrk2 -R125, k6 rate: 125, timeUnit: '1s'.".into(),
         ],
         spans: Vec::new(),
     }

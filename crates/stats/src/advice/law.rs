@@ -3,7 +3,8 @@
 
 use plimsoll_model::units::significant;
 
-use super::{Known, of_rates};
+use super::tools::{self, KeptRate};
+use super::{Known, keep, of_rates};
 use crate::words;
 
 /// How a limiter limits, as far as it is known.
@@ -93,7 +94,7 @@ pub(super) fn advice(k: &Known) -> Vec<String> {
     match k.law {
         LimitLaw::Rate => of_rates(k),
         LimitLaw::Bucket(tokens) => [of_rates(k), bursts(k, tokens)].concat(),
-        LimitLaw::Window(quotas) => [windows(quotas), of_rates(k)].concat(),
+        LimitLaw::Window(quotas) => [windows(k, quotas), of_rates(k)].concat(),
         LimitLaw::InFlight { passes, sure } => at_once(k, passes, sure),
         LimitLaw::Insisting { pushed_per_s, holds, shut_s, calm_s } => {
             let costs = insisting(pushed_per_s, shut_s, calm_s);
@@ -126,7 +127,13 @@ impl Known {
         match (self.ops_per_s, holds) {
             (None, Some((per_s, s))) => {
                 // It was offered as it is.
-                Self { ops_per_s: Some(per_s), held_for_s: Some(s), surely: None, ops_open: false, ..*self }
+                Self {
+                    ops_per_s: Some(per_s),
+                    held_for_s: Some(s),
+                    surely: [None; 2],
+                    ops_open: false,
+                    ..*self
+                }
             }
             _ => *self,
         }
@@ -135,10 +142,15 @@ impl Known {
 
 fn amount(bytes: bool, x: f64) -> String {
     if !bytes {
-        return format!("{} ops", significant(x.floor(), 4));
+        return format!("{} ops", whole(x));
     }
     let (unit, f) = words::bytes_unit(x);
     format!("{} {unit}", significant(x / f, 3))
+}
+
+/// All digits of a count, rounded down.
+fn whole(x: f64) -> String {
+    significant(x.floor(), 1)
 }
 
 fn each<T: Copy>(a: Amounts<T>) -> impl Iterator<Item = (bool, T)> {
@@ -162,21 +174,38 @@ fn bursts(k: &Known, tokens: Amounts<BurstTokens>) -> Vec<String> {
     each(tokens).filter(|(_, t)| t.least >= 1.0).map(one).collect()
 }
 
-fn windows(quotas: Amounts<WindowQuota>) -> Vec<String> {
+/// A count per period, as whoever sets up a limiter has it; and the even spacing that keeps to it.
+fn windows(k: &Known, quotas: Amounts<WindowQuota>) -> Vec<String> {
     let one = |(bytes, q): (bool, WindowQuota)| {
         let per_s = q.units / q.period_s;
-        let evenly = match bytes {
-            true => format!("{}/s", amount(true, per_s)),
-            false => format!("{} op/s", words::about(per_s, 3)),
+        let (quota, at_once, evenly) = match bytes {
+            true => {
+                let all = amount(true, q.units);
+                (all.clone(), all, format!(" ({}/s)", amount(true, per_s)))
+            }
+            false => {
+                let what = if k.is_block { "ops" } else { "requests" };
+                let evenly =
+                    KeptRate::of(per_s).map_or(String::new(), |r| format!(" ({} op/s)", r.decimal()));
+                (format!("{} {what}", whole(q.units)), whole(q.units), evenly)
+            }
         };
-        format!(
-            "{} pass in each window of {}, and then nothing until the next: spread the load evenly ({evenly}); what comes at once \
-             is refused or waits for the next window.",
-            amount(bytes, q.units),
-            words::span(q.period_s)
-        )
+        let period = words::span(q.period_s).replace(".0 s", " s");
+        let quota = format!(
+            "A quota of {quota} per {period}: at most {at_once} at once, and then nothing until the next window. Spread the load \
+             evenly{evenly}: what comes at once is refused or waits."
+        );
+        // With limits that are known beside it, the rate is theirs. One request fewer, since a window may begin between any two.
+        let fewer = (q.units.floor() - 1.0) / q.period_s;
+        let tools = match bytes || k.is_block || k.ops_per_s.is_some() {
+            true => Vec::new(),
+            false => {
+                keep(k, &format!("To stay below it with {} (one request fewer per window)", k.who()), fewer)
+            }
+        };
+        [vec![quota], tools].concat()
     };
-    each(quotas).filter(|(_, q)| q.period_s > 0.0 && q.units > 0.0).map(one).collect()
+    each(quotas).filter(|(_, q)| q.period_s > 0.0 && q.units > 0.0).flat_map(one).collect()
 }
 
 fn at_once(k: &Known, passes: u32, sure: bool) -> Vec<String> {
@@ -194,7 +223,11 @@ fn at_once(k: &Known, passes: u32, sure: bool) -> Vec<String> {
             "Nothing is refused with as many in flight, whether their number is the limit or the rate that they reach."
         }
     };
-    let mut out = vec![set, why.into()];
+    let mut out = vec![set];
+    if !k.is_block {
+        out.push(tools::generators_in_flight(own, k.clients > 1));
+    }
+    out.push(why.into());
     if !k.is_block {
         out.push(
             "Parts of one object are requests, too: s5cmd cp --concurrency 1 and rclone --s3-upload-concurrency 1 send one at a time."
@@ -232,15 +265,20 @@ fn moving(k: &Known, range: Option<(f64, f64)>) -> Vec<String> {
         "There is no constant rate to configure: what gets through is not constant{between}. Use a client that slows down when it is \
          refused (AWS_RETRY_MODE=adaptive, rclone)."
     )];
-    let own = range.map_or(0.0, |(low, _)| (low / k.share_each()).floor());
-    if own >= 1.0 && !k.is_block {
-        out.push(format!(
-            "For a tool that cannot, use the low end, which was not tried by itself: warp --rps-limit {own:.0}{}.",
-            k.on_each()
-        ));
+    if k.untried {
+        out.push("Which rate passes without refusals was not tried here: plimsoll limits tries it.".into());
+        return out;
+    }
+    if let Some((low, _)) = range.filter(|(low, high)| *low >= SILENCE * high && !k.is_block) {
+        let what_for = "For a tool that cannot, use the low end, which was not tried by itself";
+        out.extend(keep(k, what_for, low));
     }
     out
 }
+
+/// Of what passes at the most. Less than this is where a limiter let nothing through for a part of the time, and no rate. (A choice: limits
+/// that adapt halve themselves.)
+const SILENCE: f64 = 0.25;
 
 /// One limit of which ops use up unlike amounts. `alone`: ops per second of each kind by itself.
 pub fn unlike_costs(alone: &[(&str, f64)]) -> Option<String> {

@@ -5,7 +5,7 @@ use super::*;
 use crate::probe::scope::Dimension;
 
 fn known(law: LimitLaw) -> Known {
-    Known { law, ops_per_s: Some(100.0), surely: Some(0.98), ..Known::default() }
+    Known { law, ops_per_s: Some(100.0), surely: [Some(0.98), None], ..Known::default() }
 }
 
 fn said(k: &Known) -> String {
@@ -19,6 +19,7 @@ fn requests_in_flight_are_no_rate() {
     assert_eq!(
         said(&k),
         "To keep to 13 requests in flight with one client: s5cmd --numworkers 13, rclone --transfers 13, warp --concurrent 13.\n\
+         Load generators: vegeta -max-workers=13, wrk2 -t1 -c13, k6 vus: 13.\n\
          The limit is on how many requests there are at once: a rate limit does not keep to it.\n\
          Parts of one object are requests, too: s5cmd cp --concurrency 1 and rclone --s3-upload-concurrency 1 send one at a time."
     );
@@ -29,9 +30,10 @@ fn requests_in_flight_are_no_rate() {
         four[0],
         "To keep to 13 requests in flight with 4 clients: s5cmd --numworkers 3, rclone --transfers 3, warp --concurrent 3 on each."
     );
+    assert_eq!(four[1], "Load generators, on each: vegeta -max-workers=3, wrk2 -t1 -c3, k6 vus: 3.");
     let unsure = advice(&Known { law: law(false), ..k });
     assert_eq!(
-        unsure[1],
+        unsure[2],
         "Nothing is refused with as many in flight, whether their number is the limit or the rate that they reach."
     );
     let block = advice(&Known { is_block: true, clients: 2, ..k });
@@ -52,25 +54,47 @@ fn a_bucket_is_stayed_below_and_its_burst_is_said() {
     assert_eq!(
         said(&k),
         "To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98.\n\
+         Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'.\n\
          A burst of 4,000 ops passes beside that after a rest of 40.0 s (rclone --tpslimit-burst 4000).\n\
          A burst of at least 25.0 MB passes beside that after a rest."
     );
     let two = advice(&Known { clients: 2, ..k });
-    assert!(two[1].ends_with("(rclone --tpslimit-burst 2000 on each)."), "{two:?}");
+    assert!(two[2].ends_with("(rclone --tpslimit-burst 2000 on each)."), "{two:?}");
 }
 
 #[test]
-fn a_window_is_a_count_and_even_spacing() {
+fn a_window_is_a_count_per_period_and_even_spacing() {
     let quota = |period_s, units| Some(WindowQuota { period_s, units });
-    let k = known(LimitLaw::Window(Amounts { ops: quota(60.0, 6000.4), bytes: None }));
+    let ops = |period_s, units| LimitLaw::Window(Amounts { ops: quota(period_s, units), bytes: None });
+    let k = known(ops(60.0, 6000.4));
     assert_eq!(
         said(&k),
-        "6,000 ops pass in each window of 60.0 s, and then nothing until the next: spread the load evenly (100 op/s); what comes at \
-         once is refused or waits for the next window.\n\
-         To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98."
+        "A quota of 6,000 requests per 60 s: at most 6,000 at once, and then nothing until the next window. Spread the load evenly \
+         (100 op/s): what comes at once is refused or waits.\n\
+         To stay below the limit with one client: warp --rps-limit 98, rclone --tpslimit 98.\n\
+         Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'."
     );
+    // Nothing is known beside the window: its own count, less one.
+    let alone = Known { law: ops(10.0, 100.0), untried: true, ..Known::default() };
+    assert_eq!(
+        said(&alone),
+        "A quota of 100 requests per 10 s: at most 100 at once, and then nothing until the next window. Spread the load evenly (10 \
+         op/s): what comes at once is refused or waits.\n\
+         To stay below it with one client (one request fewer per window): warp --rps-limit 9.9, rclone --tpslimit 9.9.\n\
+         Load generators: vegeta -rate=99/10s, wrk2 -R9, k6 rate: 99, timeUnit: '10s'."
+    );
+    // No figure is rounded up, and no rate to 0 or 1.
+    let slow = said(&Known { law: ops(60.0, 20.9), ..alone });
+    assert!(
+        slow.contains("20 requests per 60 s: at most 20 at once") && slow.contains("-rate=19/1m, k6"),
+        "{slow}"
+    );
+    let single = Known { law: ops(10.0, 1.2), ..alone };
+    assert_eq!(advice(&single).len(), 1, "{}", said(&single));
+    let block = Known { is_block: true, ..alone };
+    assert!(advice(&block).len() == 1 && said(&block).contains("100 ops per 10 s"), "{}", said(&block));
     let k = known(LimitLaw::Window(Amounts { ops: None, bytes: quota(1.0, 50e6) }));
-    assert!(said(&k).starts_with("50.0 MB pass in each window of 1.0 s"), "{}", said(&k));
+    assert!(said(&k).starts_with("A quota of 50.0 MB per 1 s: at most 50.0 MB at once"), "{}", said(&k));
 }
 
 #[test]
@@ -94,7 +118,7 @@ fn of_a_limit_per_connection_more_connections_get_more() {
         (Dimension::Client, "Each client machine has"),
     ] {
         let all = advice(&Known { each: Some(each), ..k });
-        assert!(all[0].contains("--rps-limit 800") && all[1].starts_with(word), "{all:?}");
+        assert!(all[0].contains("--rps-limit 800") && all[2].starts_with(word), "{all:?}");
     }
 }
 
@@ -107,6 +131,7 @@ fn who_is_banned_for_an_excess_is_told_what_it_costs() {
         said(&k),
         "To stay below the rate held for 60.0 s (a burst that lasts longer is not excluded) with one client: warp --rps-limit 98, \
          rclone --tpslimit 98.\n\
+         Load generators: vegeta -rate=98/1s, wrk2 -R98, k6 rate: 98, timeUnit: '1s'.\n\
          An excess costs: a load that goes on when it is refused gets 9.40 op/s, with nothing at all for up to 30.2 s at a time.\n\
          After a refusal, pause: after 45.0 s without load, the higher rate passed again."
     );
@@ -130,6 +155,7 @@ fn refusals_that_cost_tokens_lower_what_passes() {
         said(&k),
         "To stay below the rate held for 45.0 s (a burst that lasts longer is not excluded) with one client: warp --rps-limit 70, \
          rclone --tpslimit 70.\n\
+         Load generators: vegeta -rate=70/1s, wrk2 -R70, k6 rate: 70, timeUnit: '1s'.\n\
          Refused requests cost tokens: any excess lowers what passes, down to almost nothing, until the load pauses."
     );
 }
@@ -141,11 +167,21 @@ fn a_limit_that_moves_is_no_constant() {
         said(&k),
         "There is no constant rate to configure: what gets through is not constant (it moved between 44 and 110 op/s). Use a client \
          that slows down when it is refused (AWS_RETRY_MODE=adaptive, rclone).\n\
-         For a tool that cannot, use the low end, which was not tried by itself: warp --rps-limit 43."
+         For a tool that cannot, use the low end, which was not tried by itself: warp --rps-limit 43, rclone --tpslimit 43.\n\
+         Load generators: vegeta -rate=43/1s, wrk2 -R43, k6 rate: 43, timeUnit: '1s'."
     );
     let bare = advice(&Known { law: LimitLaw::Moving(None), ..k });
     assert!(bare.len() == 1 && bare[0].contains("is not constant. Use"), "{bare:?}");
-    assert_eq!(advice(&Known { law: LimitLaw::Moving(Some((0.2, 90.0))), ..k }).len(), 1);
+    // Where it is next to nothing, the limiter was shut for a part of the time: no rate holds, however low.
+    for low in [0.2, 1.2, 20.0] {
+        assert_eq!(advice(&Known { law: LimitLaw::Moving(Some((low, 90.0))), ..k }).len(), 1, "{low}");
+    }
+    // And who looked for no limit has tried no rate.
+    let untried = advice(&Known { untried: true, ..k });
+    assert_eq!(
+        untried[1..],
+        ["Which rate passes without refusals was not tried here: plimsoll limits tries it."]
+    );
 }
 
 #[test]
