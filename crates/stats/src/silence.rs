@@ -65,7 +65,7 @@ pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
             return None;
         }
     }
-    alike(x, dt, period_s).map(|_| (period_s, units))
+    alike(x, dt, period_s)
 }
 
 /// The same for windows that are known: `None` where what passes differs from one to the next.

@@ -47,7 +47,15 @@ impl ByLaw {
         }
         // What passes in a period was counted, whatever was refused beside it; and what was foreseen of a higher rate is of that law.
         let told = self.sure && self.fit.law == RivalLaw::Calendar || self.agreed && self.foreseen;
-        let high = if told { self.refused.min(BOUNDED * value) } else { self.refused };
+        let high = match told {
+            true => self.refused.min(BOUNDED * value),
+            // It held, and no other law is left: how much more there was no time to try. (With laws that are left and come to as much, as many
+            // rates more are wrong as are right.)
+            false if self.sure && self.agreed && self.fit.is_close => {
+                (FORETOLD * self.fit.rate_bounds.1).min(self.refused).max(value)
+            }
+            false => self.refused,
+        };
         Estimate { value, low: HELD_AT_LEAST * self.offered, high, n_eff: 1.0 }
     }
 }

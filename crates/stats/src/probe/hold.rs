@@ -58,6 +58,8 @@ enum HoldStep {
     Between,
     /// The highest that passed, for longer.
     Long,
+    /// What passed from both sides, for longer, where the level moved while it refused.
+    Stays,
 }
 
 /// Where trials after a rest were first refused. What passed until then is what a bucket held and what came meanwhile: two of them give
@@ -123,7 +125,7 @@ pub(super) struct HoldSearch {
 }
 
 /// Less and more than the rate by so much: limiters hold theirs within 2 %.
-const LESS: f64 = 0.97;
+pub(super) const LESS: f64 = 0.97;
 const MORE: f64 = 1.06;
 const RESTED: f64 = 1.5;
 const STEP_UP: f64 = 1.4;
@@ -168,6 +170,7 @@ impl HoldSearch {
         let rate = crate::words::about(self.offered, 3);
         match self.step {
             HoldStep::Below { .. } => format!("holding back: does {rate} op/s pass without refusals?"),
+            HoldStep::Stays => format!("holding back: does {rate} op/s pass for longer?"),
             HoldStep::Above | HoldStep::Rested => format!("holding back: are {rate} op/s refused?"),
             HoldStep::Up | HoldStep::Between | HoldStep::Long => {
                 format!("looking for the highest rate that holds without refusals: offering {rate} op/s")
@@ -187,6 +190,7 @@ impl HoldSearch {
             HoldStep::Up => (0.0, SHORT_S),
             HoldStep::Between => (calm_s, BETWEEN_S),
             HoldStep::Long => (if self.high.is_some() { calm_s } else { 0.0 }, LONG_S),
+            HoldStep::Stays => (0.0, LONG_S),
         };
         (rest_s, length_s.max(enough_s))
     }
@@ -309,13 +313,17 @@ impl Probe {
         let (rest_s, mut length_s) = h.times();
         let idle_s = self.now_s - self.tracks[Resource::Ops as usize].last_end_s;
         let rest_s = (rest_s - idle_s).max(0.0);
-        if h.step == HoldStep::Long {
+        let is_long = matches!(h.step, HoldStep::Long | HoldStep::Stays);
+        if is_long {
             length_s = length_s.min(self.left_s() - rest_s - 1.0);
         }
-        let least_s = if h.step == HoldStep::Long { HOLDS_S } else { SHORT_S };
+        let least_s = if is_long { HOLDS_S } else { SHORT_S };
         let fits = rest_s + length_s < self.left_s() && length_s >= least_s;
         if !fits || h.left == 0 {
-            return self.held(h.answer());
+            return match h.step {
+                HoldStep::Stays => self.held(Some(HeldBack::Less { offered: h.offered })),
+                _ => self.held(h.answer()),
+            };
         }
         h.left -= 1;
         self.try_it(Trial {
@@ -376,8 +384,20 @@ impl Probe {
             }
             (HoldStep::Rested, true) => {
                 let passes = h.low.map_or(LESS * h.pushed, |l| l.0);
-                let same = HeldBack::Same { passes, refused: MORE * h.pushed, rested: true };
-                return self.held(Some(same));
+                if !self.has_moved() {
+                    return self.held(Some(HeldBack::Same {
+                        passes,
+                        refused: MORE * h.pushed,
+                        rested: true,
+                    }));
+                }
+                (h.step, h.offered) = (HoldStep::Stays, passes);
+            }
+            (HoldStep::Stays, true) => return self.held(Some(HeldBack::Less { offered: h.offered })),
+            (HoldStep::Stays, false) => {
+                self.questions.answers.held_back =
+                    Some(HeldBack::Same { passes: h.offered, refused: MORE * h.pushed, rested: true });
+                return self.choose();
             }
             (HoldStep::Long, false) => return self.held(h.answer()),
             // It passed for a short while only: a little less may hold.
@@ -433,9 +453,15 @@ impl Probe {
         self.hold(h)
     }
 
+    /// The level moved while it refused: then what passes today is no rate of tomorrow's. After a rest it may well: a sliding count lets much through
+    /// at once, and nothing for as long.
+    fn has_moved(&self) -> bool {
+        let drains = &self.tracks[Resource::Ops as usize].drains;
+        drains.iter().any(|d| d.kind == DrainKind::Unsteady && d.idle_s.is_none())
+    }
+
     pub(super) fn held(&mut self, found: Option<HeldBack>) -> ProbeAction {
-        // Where the level moved while it refused, what passes today is no rate of tomorrow's.
-        let moved = self.tracks[Resource::Ops as usize].drains.iter().any(|d| d.kind == DrainKind::Unsteady);
+        let moved = self.has_moved();
         self.questions.answers.held_back = match found {
             Some(HeldBack::More { rate, .. }) if moved => Some(HeldBack::Less { offered: rate.low }),
             Some(HeldBack::Same { passes, .. }) if moved => Some(HeldBack::Less { offered: passes }),

@@ -5,6 +5,7 @@ use plimsoll_model::Estimate;
 use super::capacity::capacity;
 use super::cause;
 use super::grows::growth;
+use super::hold;
 use super::ladder::GROWTH;
 use super::open::{changed_rate, open_questions, refused_rate};
 use super::questions::{Answers, Penalty, Questions};
@@ -24,6 +25,9 @@ const LEAST_HALF_WIDTH: f64 = 0.001;
 
 /// Rates of one cap, seen under two loads, differ by less than this.
 const NEAR: f64 = 0.08;
+
+/// Large ops are as many as small ones from this share on (a choice: what passes beside refusals differs by more than what is constant).
+const AS_MANY: f64 = 0.8;
 
 /// Rates in bytes of ops so many times apart in size that differ by no more than this share are one cap (a choice: what an op costs beside
 /// its bytes would have to be less than a thousandth of what the larger one takes).
@@ -133,12 +137,18 @@ impl Found {
         self.drains.iter().flat_map(|d| &d.x).copied().fold(0.0, f64::max)
     }
 
-    /// A rate that its plateaus do not tell well (a quota in large steps) lies between what passed with no tokens left and what did not.
+    /// A rate that its plateaus do not tell well (a quota in large steps) lies between what passed with no tokens left and what did not. One that
+    /// a plateau had well below what passed is of none: after a rest a sliding count lets much through at once, and nothing for as long.
     fn between(&mut self, passes: f64, refused: f64) {
-        let wide =
-            |e: &&mut Estimate| e.relative_half_width() > WIDEST && (passes..refused).contains(&e.value);
-        if let Some(e) = self.sustained.as_mut().filter(wide) {
-            (e.low, e.high) = (e.low.max(passes), e.high.min(refused));
+        let below = self.sustained.is_some_and(|e| e.high < passes);
+        let unknown = self.sustained.is_none_or(|e| e.relative_half_width() > WIDEST);
+        if below {
+            self.no_bucket();
+        }
+        if below || unknown {
+            // Both were tried around what passed beside refusals.
+            self.sustained =
+                Some(Estimate { value: passes / hold::LESS, low: passes, high: refused, n_eff: 1.0 });
         }
     }
 
@@ -381,6 +391,18 @@ impl ProbeOutcome {
             && self.ops.refused() >= cause::REFUSED
             && found.refused() >= cause::REFUSED
             && found.known().is_none()
+        {
+            return Cause::None;
+        }
+        // Large ops that come to as many per second as small ones that are refused are refused with them.
+        let as_many = self.ops.known().is_none()
+            && found
+                .sustained
+                .is_some_and(|e| e.value / self.large_bytes as f64 >= AS_MANY * self.ops.passed_per_s());
+        if r == Resource::Bytes
+            && self.ops.refused() >= cause::REFUSED
+            && as_many
+            && self.large_bytes > self.small_bytes
         {
             return Cause::None;
         }

@@ -13,6 +13,8 @@ pub enum OverQuota {
     Tarpit(f64),
     /// Noted in the table's `gpc0`, and refused as long as the entry lives: until it was not touched for so long.
     Noted(f64),
+    /// Denied at once, and not counted: what counts is `gpc0_rate(period) ge quota` of what was let through.
+    Spared,
 }
 
 /// `http_req_rate(period) gt quota` of a stick table: requests are counted as they come, refused ones too. The sliding count is the
@@ -65,6 +67,14 @@ impl ProductLaw for HaproxyTable {
             self.touched_s = t;
         }
         self.rotate(t);
+        if self.over == OverQuota::Spared {
+            let left = 1.0 - (t - self.began_s) / self.period_s;
+            if self.current + self.previous * left >= self.quota {
+                return LawAnswer::RefusedAt(t);
+            }
+            self.current += 1.0;
+            return LawAnswer::At(t);
+        }
         self.current += 1.0;
         let left = 1.0 - (t - self.began_s) / self.period_s;
         let over = self.current + self.previous * left > self.quota;

@@ -189,6 +189,13 @@ pub const PRODUCTS: &[(&str, Draw)] = &[
     ("none: stalls", |_, _| (Box::new(NoLimiter), truth("none: stalls", LawFamily::Free, None))),
     ("none: fills", |_, _| (Box::new(NoLimiter), truth("none: fills", LawFamily::Free, None))),
     ("none: busy machine", |_, _| (Box::new(NoLimiter), truth("none: busy machine", LawFamily::Free, None))),
+    // The last, so that the others keep their seeds.
+    ("haproxy spared", |g, _| {
+        let (r, period) = (g.log_between(5.0, 300.0), [1.0, 10.0, 10.0, 30.0][g.below(4)]);
+        let quota = (r * period).round();
+        let law = HaproxyTable::new(period, quota, OverQuota::Spared);
+        (Box::new(law), truth("haproxy spared", LawFamily::Sliding, Some(quota / period)))
+    }),
 ];
 
 fn slots(name: &'static str, most: usize) -> ProductTruth {

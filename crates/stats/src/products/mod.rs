@@ -79,6 +79,8 @@ pub enum LawFamily {
     Calendar,
     /// A sliding count in which refused requests are counted, or a bucket that refusals draw on: pushing lowers the rate.
     RefusalsCount,
+    /// A sliding count of what was let through.
+    Sliding,
     /// So many in service.
     InService,
     /// A rate that is kept by delay, without a burst worth naming.
