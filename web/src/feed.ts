@@ -177,7 +177,7 @@ export interface LoadPoint {
 }
 
 export interface Analysis {
-  holds: Hold[]; outages?: Outage[]; remarks?: Remark[]; buckets: BucketFit[]; size_models: SizeModel[]; saturations: Saturation[]; scalings: Scaling[];
+  holds: Hold[]; outages?: Outage[]; throttled?: Outage[]; remarks?: Remark[]; buckets: BucketFit[]; size_models: SizeModel[]; saturations: Saturation[]; scalings: Scaling[];
   comparisons: Comparison[]; load_points: LoadPoint[];
   bottlenecks: { candidate: string; measured: string; threshold: string; time_fraction: number | null; verdict: string; next: string }[];
   checks: { code: string; name: string; result: string; measured: string; threshold: string; remedy: string }[];

@@ -280,7 +280,7 @@ function firstPicture(run: Run): Section {
   const of = pictured(run);
   return {
     id: "picture", title: "In one picture", quiet: true,
-    inputs: [of, s.servers, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.remarks, ...axis(run)] : []), run.live],
+    inputs: [of, s.servers, s.workloads, s.limits, s.labels, s.findings, run.labels, run.spoiled, run.sweep, run.block, a.size_models, a.buckets, a.saturations, a.comparisons, a.scalings, ...(of === "rate" || of === "cycles" ? [run.series, a.outages, a.throttled, a.remarks, ...axis(run)] : []), run.live],
     body: () => [grid([picture(run)]) ?? (run.live ? toCome() : null), grid([flow(run)])],
   };
 }
@@ -432,7 +432,7 @@ export function runSections(run: Run): Section[] {
   return [
     firstPicture(run), results(run),
     servers(run), limits(run), loadAndScale(run), validity(run),
-    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.remarks, run.live], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
+    { id: "time", title: "Over time", inputs: [run.series, run.sweep, run.block, run.labels, s.answered, run.status, s.workloads, kindOf(run), pictured(run), ...axis(run), a.outages, a.throttled, a.remarks, run.live], says: () => (run.series.length ? ofTime(run) : null), body: () => [column(overTime(run))] },
     { id: "latency", title: "Latency", inputs: [run.spectra, run.labels, s.workloads, s.answered, run.status], says: () => (run.spectra.length ? ofLatency(run) : null), body: () => [grid(spectrumCharts(run))] },
     lines(run),
     { id: "agents", title: "Agents", inputs: [s.agents, s.findings, s.answered, run.block], says: () => ofAgents(run), body: () => tables([agentTable(run)]) },

@@ -160,13 +160,17 @@ function held(run: Run, holds: Hold[], factor: number, perSecond: number): Plot.
   ];
 }
 
-/** Outages, and what persons noted. */
+/** Outages, times in which everything was refused, and what persons noted. */
 function happened(run: Run): Plot.Markish[] {
   const outages = run.analysis.outages ?? [];
+  const throttled = run.analysis.throttled ?? [];
   const remarks = run.analysis.remarks ?? [];
   return [
     Plot.rect(outages, { x1: "from_s", x2: (o: Outage) => o.to_s ?? o.seen_until_s, fill: "var(--bad)", fillOpacity: 0.15 }),
     Plot.text(outages, { x: "from_s", frameAnchor: "bottom", text: (o: Outage) => `no answers, ${seconds((o.to_s ?? o.seen_until_s) - o.from_s)}`, dx: 4, dy: -18, textAnchor: "start", fill: "var(--bad)", stroke: "var(--bg)", strokeWidth: 4 }),
+    Plot.rect(throttled, { x1: "from_s", x2: (o: Outage) => o.to_s ?? o.seen_until_s, fill: "var(--ink)", fillOpacity: 0.07 }),
+    // Of a rhythm the first is named for all.
+    Plot.text(throttled.slice(0, 1), { x: "from_s", frameAnchor: "bottom", text: (o: Outage) => `all refused, ${seconds((o.to_s ?? o.seen_until_s) - o.from_s)}${throttled.length > 1 ? `, ${throttled.length} times` : ""}`, dx: 4, dy: -34, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
     Plot.ruleX(remarks, { x: "at_s", stroke: "var(--ink)", strokeDasharray: "2 3" }),
     Plot.text(remarks, { x: "at_s", frameAnchor: "top", text: "text", dx: 4, dy: 8, textAnchor: "start", fill: "var(--ink)", stroke: "var(--bg)", strokeWidth: 4 }),
   ];

@@ -6,6 +6,7 @@ use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::{Finding, Level};
 use plimsoll_stats::client_time::{self, HandedOver};
 use plimsoll_stats::outage::SHORTEST_S;
+use plimsoll_stats::probe::only_chooses_load;
 use plimsoll_stats::words;
 use plimsoll_store::{RunAgent, RunData, StageAgent, StageData};
 
@@ -142,8 +143,27 @@ struct Stopped<'a> {
     step: Option<&'a str>,
     stops: &'a [(f64, f64)],
     load_s: f64,
-    /// A search made the step again, and its answer does not rest on this one.
-    again: bool,
+    rests: Rests,
+}
+
+/// Whether an answer rests on a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rests {
+    ThisOne,
+    /// A search made it again: on that one.
+    MadeAgain,
+    /// It chose the load of those it rests on.
+    OnlyChose,
+}
+
+impl Rests {
+    fn words(self) -> &'static str {
+        match self {
+            Self::ThisOne => "Measure again.",
+            Self::MadeAgain => "This step was made again.",
+            Self::OnlyChose => "This step only chose the load of those after it.",
+        }
+    }
 }
 
 /// Says so, of each stage that it was in: what is wrong with one step is wrong with that one.
@@ -161,11 +181,16 @@ pub fn findings(data: &RunData, lines: &[Line<'_>], searched: bool) -> Vec<Findi
                 && other.spec.name == stage.spec.name
                 && stopped.is_empty()
         };
-        let again = searched && all.iter().any(sound);
+        let chooses = stage.spec.name.as_deref().is_some_and(only_chooses_load);
+        let rests = match searched {
+            true if all.iter().any(sound) => Rests::MadeAgain,
+            true if chooses => Rests::OnlyChose,
+            _ => Rests::ThisOne,
+        };
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
         let mine = lines.iter().filter(|l| l.parts.iter().any(|p| p.stage.index == stage.index));
         let labels: Vec<String> = mine.filter(|_| several).map(Line::label).collect();
-        let told = |step: Option<&str>| Stopped { agent, step, stops, load_s, again }.finding();
+        let told = |step: Option<&str>| Stopped { agent, step, stops, load_s, rests }.finding();
         if labels.is_empty() {
             // One that has no line, among others, spoils none of them.
             let f = told(None);
@@ -181,7 +206,7 @@ impl Stopped<'_> {
         let longest =
             self.stops.iter().copied().fold((0.0, 0.0), |a, b| if b.1 - b.0 > a.1 - a.0 { b } else { a });
         let share = self.stops.iter().map(|s| s.1 - s.0).sum::<f64>() / self.load_s.max(f64::MIN_POSITIVE);
-        let spoils = share > MOST_OF_THE_LOAD && !self.again;
+        let spoils = share > MOST_OF_THE_LOAD && self.rests == Rests::ThisOne;
         let level = if spoils { Level::Invalid } else { Level::Qualified };
         let more = match self.stops.len() {
             1 => String::new(),
@@ -195,7 +220,7 @@ impl Stopped<'_> {
             words::span(longest.1 - longest.0),
             words::fixed(longest.0, 1),
             words::fixed(longest.1, 1),
-            if self.again { "This step was made again." } else { "Measure again." }
+            self.rests.words()
         );
         let mut f = Finding::new("V22", "client_stopped", level, text).measured(share, MOST_OF_THE_LOAD);
         let step = self.step.unwrap_or("load");
@@ -216,20 +241,26 @@ mod tests {
     fn a_stop_is_told_of_its_step() {
         let stops = [(0.5, 1.0), (6.0, 7.2)];
         let told =
-            |step, load_s, again| Stopped { agent: None, step, stops: &stops, load_s, again }.finding();
-        let f = told(Some("rung 16/get"), 8.0, false);
+            |step, load_s, rests| Stopped { agent: None, step, stops: &stops, load_s, rests }.finding();
+        let f = told(Some("rung 16/get"), 8.0, Rests::ThisOne);
         assert!(
             f.text.starts_with("In rung 16/get the client itself was stopped for 1.2 s, from 6.0 to 7.2 s"),
             "{}",
             f.text
         );
         assert!(f.text.contains("2 times in total") && f.level == Level::Invalid, "{f:?}");
-        assert_eq!(told(None, 30.0, false).level, Level::Qualified);
-        assert!(told(None, 30.0, false).text.starts_with("The client itself was stopped for 1.2 s"));
-        let again = told(Some("trial/get"), 8.0, true);
+        assert_eq!(told(None, 30.0, Rests::ThisOne).level, Level::Qualified);
+        assert!(told(None, 30.0, Rests::ThisOne).text.starts_with("The client itself was stopped for 1.2 s"));
+        let again = told(Some("trial/get"), 8.0, Rests::MadeAgain);
         assert!(
             again.level == Level::Qualified && again.text.ends_with("This step was made again."),
             "{again:?}"
         );
+        // The pilot chose a size: nothing that is told rests on it.
+        let pilot = told(Some("pilot/get"), 2.0, Rests::OnlyChose);
+        assert!(pilot.level == Level::Qualified && pilot.text.ends_with("of those after it."), "{pilot:?}");
+        assert!(only_chooses_load("pilot: finding the size with the highest throughput (2)"));
+        assert!(only_chooses_load("finding how many small ops in flight saturate it: 16"));
+        assert!(!only_chooses_load("finding how many requests at once get through: 8"));
     }
 }

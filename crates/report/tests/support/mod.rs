@@ -433,6 +433,7 @@ pub fn limited_analysis() -> Analysis {
     };
     Analysis {
         outages: Vec::new(),
+        throttled: Vec::new(),
         remarks: Vec::new(),
         schema: SCHEMA.into(),
         holds: vec![Hold {

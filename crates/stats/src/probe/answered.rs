@@ -64,6 +64,17 @@ impl ProbeOutcome {
         Some(Finding::new("F39", "limit_per_connection", Level::Info, text).measured(e.value, 0.0))
     }
 
+    pub(super) fn pace_of_connections(&self) -> Option<Finding> {
+        let (per_s, few, many) = self.pace_of_each()?;
+        let text = format!(
+            "Each op took {}, with {few} in flight as with {many}: a limiter that gives each connection {} op/s looks like that, and so does a way \
+             or a storage that takes as long for each; rates do not tell which. More connections bring more.",
+            plimsoll_model::units::format_latency_ns(1e9 / per_s),
+            words::about(per_s, 3)
+        );
+        Some(Finding::new("F39", "pace_per_connection", Level::Info, text).measured(per_s, 0.0))
+    }
+
     pub(super) fn enough_in_flight(&self) -> Option<Finding> {
         let s = self.answers.served?;
         let n = |x: f64| words::about(x, 3);

@@ -42,9 +42,10 @@ pub use grows::Growth;
 pub use hold::HeldBack;
 pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
+pub use pilot::only_chooses_load;
 pub use questions::{Answers, BurstLaw, Cost, Penalty};
 pub use served::ServedAtOnce;
-pub use summary::{may_refuse_all, refused_after_s};
+pub use summary::{LIMIT_CAUSE, may_refuse_all, refused_after_s};
 pub use track::FirstLook;
 
 use crate::laws::{self, LoadRecord, RecordedLoad};
@@ -52,7 +53,7 @@ use crate::simulate::RatesSeen;
 use drain::Plateau;
 use ladder::Ladder;
 use micro::MicroRun;
-use pilot::PilotRun;
+use pilot::{LADDER, PILOT, PilotRun};
 use questions::{Questions, Trial};
 use track::Track;
 
@@ -215,9 +216,9 @@ impl Probe {
     /// One phrase for a progress line.
     pub fn phase(&self) -> String {
         match &self.state {
-            State::Start | State::Pilot(..) => "pilot: finding the size with the highest throughput".into(),
+            State::Start | State::Pilot(..) => format!("{PILOT}finding the size with the highest throughput"),
             State::Rung(l) | State::RungEnd(l) => {
-                format!("finding how many {} in flight saturate it: {}", l.of.words(), l.concurrency)
+                format!("finding how many {}{LADDER}{}", l.of.words(), l.concurrency)
             }
             State::Resting(t) | State::Trying(t) | State::Tried(t) => t.phase(),
             State::AtOnce(s) | State::AtOnceEnd(s) => {

@@ -7,6 +7,15 @@ use crate::simulate::RatesSeen;
 
 const ALIGN: u64 = 4096;
 const PILOT_S: f64 = 4.0;
+/// How phases begin, or go on, that only choose the load of those after them.
+pub(super) const PILOT: &str = "pilot: ";
+pub(super) const LADDER: &str = " in flight saturate it: ";
+
+/// Whether a phase that is called so only chooses the load of those after it: no figure of an answer rests on what it saw.
+pub fn only_chooses_load(phase: &str) -> bool {
+    phase.starts_with(PILOT) || phase.contains(LADDER)
+}
+
 /// The pilot goes on until so many large ops have ended, or for this long: a slow limiter lets few of them through.
 const PILOT_OPS: f64 = 16.0;
 const LONGEST_PILOT_S: f64 = 20.0;

@@ -63,6 +63,35 @@ fn a_bucket_is_the_same_for_who_holds_back() {
     }
 }
 
+/// A sliding count of what is let through lets a period's quota through at once after a rest, and nothing for as long: the mean of that was told
+/// as the rate of a bucket (27 of 178.5 op/s), beside what had passed by itself, or no rate at all.
+#[test]
+fn what_passes_by_itself_is_not_more_than_the_rate_that_is_told() {
+    let mut known = 0;
+    for seed in [1_091_000_001, 1_091_000_005, 1_091_000_010, 1_091_000_026, 1_091_000_032] {
+        let (o, truth) = of_product("haproxy spared", seed, 240.0);
+        let holds = truth.holds_per_s.unwrap();
+        let told = o.ops.known();
+        assert!(told.is_none_or(|e| e.contains(holds)), "{seed}: {holds} {told:?} {}", said(&o));
+        known += u32::from(told.is_some());
+        // Large ops are refused with the small ones.
+        assert!(!o.is_limited(Resource::Bytes), "{seed} {}", said(&o));
+    }
+    assert!(known >= 4, "{known} of 5");
+}
+
+/// So many requests a second of each connection, which waits for its turn: the rate follows the connections, and each op takes as long. Storage
+/// whose ops take as long does the same, and both are named.
+#[test]
+fn a_pace_of_each_connection_is_told_beside_what_looks_like_it() {
+    for seed in 0..6 {
+        let (o, truth) = of_product("none: wanders", seed, 240.0);
+        assert!(truth.holds_per_s.is_none() && o.pace_of_each().is_none(), "{seed} {}", said(&o));
+    }
+    let (o, _) = of_product("nginx limit_rate", 3, 240.0);
+    assert!(o.per_connection().is_none() || o.pace_of_each().is_none(), "one of both");
+}
+
 /// A limit that grows while it is asked, or that comes to no rest: no rate of it is one to configure.
 #[test]
 fn a_limit_that_moves_while_it_refuses_is_no_rate() {

@@ -16,14 +16,15 @@ const CURVE: usize = 300;
 pub(super) const PENALTY: &str = "limit_penalty";
 pub(super) const COSTS_TOKENS: [&str; 2] = ["refusals", "cost tokens"];
 
-const CAUSE: &str = "limit_cause";
+/// Name of the finding that gives the evidence for a limit.
+pub const LIMIT_CAUSE: &str = "limit_cause";
 const REFUSED_AFTER: &str = "refused after";
 const REFUSES_ALL: [&str; 2] = ["refusals", "of all that comes, for a while"];
 
 /// Whether a probe found a limiter that refuses all of a load that does not hold back, or for a while: then a load that is refused whole
 /// is no outage.
 pub fn may_refuse_all(findings: &[Finding]) -> bool {
-    [(PENALTY, COSTS_TOKENS), (CAUSE, REFUSES_ALL)].into_iter().any(|(of, says)| {
+    [(PENALTY, COSTS_TOKENS), (LIMIT_CAUSE, REFUSES_ALL)].into_iter().any(|(of, says)| {
         let is = |(name, what): &(String, String)| [name.as_str(), what.as_str()] == says;
         findings.iter().any(|f| f.name == of && f.evidence.iter().any(is))
     })
@@ -33,7 +34,7 @@ pub fn may_refuse_all(findings: &[Finding]) -> bool {
 pub fn refused_after_s(findings: &[Finding]) -> Option<f64> {
     let late =
         |f: &Finding| f.evidence.iter().find(|(name, _)| name == REFUSED_AFTER).map(|(_, s)| s.clone());
-    findings.iter().filter(|f| f.name == CAUSE).find_map(late)?.strip_suffix(" s")?.parse().ok()
+    findings.iter().filter(|f| f.name == LIMIT_CAUSE).find_map(late)?.strip_suffix(" s")?.parse().ok()
 }
 
 impl ProbeOutcome {
@@ -119,6 +120,7 @@ impl ProbeOutcome {
         out.extend(self.same_share());
         out.extend(self.grows());
         out.extend(self.of_connections());
+        out.extend(self.pace_of_connections());
         out.extend(self.enough_in_flight());
         out.extend(self.penalty());
         out.extend(self.held_back());
@@ -179,7 +181,7 @@ impl ProbeOutcome {
             cause => cause.words(),
         };
         let text = format!("Evidence for the limit on {unit}: {shows}; {how}{held}.");
-        let mut why = Finding::new("F40", CAUSE, Level::Info, text);
+        let mut why = Finding::new("F40", LIMIT_CAUSE, Level::Info, text);
         let punishes = self.answers.by_law.is_some_and(|l| l.fit.law.punishes());
         if cause == Cause::Refusing || f.resource == Resource::Ops && punishes {
             why.evidence.push((REFUSES_ALL[0].into(), REFUSES_ALL[1].into()));
