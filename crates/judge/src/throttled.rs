@@ -157,7 +157,8 @@ pub fn explain(
             ),
             None => format!("The confidence interval is as wide as the rate itself, {because}"),
         };
-        if !cause.goes_on() {
+        // Of a rhythm it is chance where in it the load ended.
+        if cause.each_s.is_some() || !cause.goes_on() {
             f.level = f.level.min(Level::Qualified);
         }
     }

@@ -470,6 +470,30 @@ fn one_time_of_refusals_is_told_with_its_times() {
     }
 }
 
+/// A bucket that runs dry, and a load that pauses for a second after each refusal, as it is told to: the cliff is the answer, and its pauses are no
+/// windows of a limiter.
+#[test]
+fn pauses_of_a_load_that_does_as_it_is_told_are_no_throttling_to_nothing() {
+    let at = |i: u64| match i {
+        0..130 => Slice { ok: 150, started: 150, in_system_ns: SLOTS * GRID_NS, ..Slice::default() },
+        _ if i % 11 < 2 => Slice {
+            ok: 55,
+            refused: 4,
+            started: 59,
+            in_system_ns: SLOTS * GRID_NS,
+            is_503: true,
+            ..Slice::default()
+        },
+        _ => Slice { paused: SLOTS, ..Slice::default() },
+    };
+    let slices: Vec<Slice> = (0..400).map(at).collect();
+    let (s, a) = judged_slices(&slices, slices.len());
+    assert!(a.outages.is_empty() && a.throttled.is_empty(), "{:?} {:?}", a.outages, a.throttled);
+    let cliff = a.holds[0].cliffs.first().unwrap_or_else(|| panic!("{:?}", s.findings));
+    assert!((12.0..14.5).contains(&cliff.at_s), "{cliff:?}");
+    assert!(s.findings.iter().any(|f| f.code == "F30"), "{:?}", s.findings);
+}
+
 /// Silence with ops in flight is an outage, whatever was refused before it.
 #[test]
 fn silence_after_refusals_is_still_an_outage() {

@@ -7,6 +7,12 @@ use crate::math;
 /// each refusal is an answer, and no chance. (A choice.)
 const LEAST_MISSED: f64 = LEAST_OPS / 2.0;
 
+/// Shorter stretches are told as nothing: Retry-After is in whole seconds and mostly one, and what a limiter would have let through while a load
+/// paused as it was told nobody knows.
+const LONGEST_PAUSE_S: f64 = 2.0;
+/// A rhythm is the load's where it begins and ends no further from its ends than so many of its periods.
+const AT_THE_ENDS: f64 = 2.0;
+
 /// A gap without success: what of it was refused, and what was not.
 pub(super) struct Parts {
     pub silent: Vec<Gap>,
@@ -64,7 +70,11 @@ pub fn throttled(s: &Seen<'_>) -> ThrottledTimes {
     let long = joined(s, refused);
     // When one began that was there from the start on is not known.
     let whole: Vec<Gap> = long.iter().filter(|g| g.0 > 0).copied().collect();
-    if let Some(apart) = regular(&whole) {
+    let is_throughout = |apart: &f64| {
+        let (first, last) = (whole[0].0, whole[whole.len() - 1].1);
+        first.max(s.ok.len() - last) as f64 <= AT_THE_ENDS * apart
+    };
+    if let Some(apart) = regular(&whole).filter(is_throughout) {
         let lengths: Vec<f64> = whole.iter().map(|g| (g.1 - g.0) as f64).collect();
         let each_s = Some((math::median(&lengths) * s.dt_s, apart * s.dt_s));
         return ThrottledTimes { stretches: long, each_s };
@@ -91,6 +101,6 @@ fn joined(s: &Seen<'_>, refused: Vec<Gap>) -> Vec<Gap> {
             _ => out.push(g),
         }
     }
-    out.retain(|g| (g.1 - g.0) as f64 * s.dt_s >= SHORTEST_S - 1e-9);
+    out.retain(|g| (g.1 - g.0) as f64 * s.dt_s >= LONGEST_PAUSE_S - 1e-9);
     out
 }
