@@ -47,7 +47,7 @@ use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary}
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
-use plimsoll_stats::probe::{LIMIT_CAUSE, may_refuse_all, refused_after_s};
+use plimsoll_stats::probe::{HELD_BACK, LIMIT_CAUSE, PASSED_FOR, may_refuse_all, refused_after_s};
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{RunData, Totals, Window};
@@ -162,8 +162,9 @@ pub fn judge(
     findings.extend(lines.iter().filter_map(|l| cycles::fall(data, l)));
     // What fails is not delayed, nor held to a rate: of a load most of which failed no evidence of a limit is told.
     let failed = findings.iter().any(|f| f.code == "V01" && f.level == Level::Invalid);
+    let passed = concluded.findings.iter().any(|f| f.name == HELD_BACK && f.text.contains(PASSED_FOR));
     findings.extend(concluded.findings.into_iter().filter(|f| !(failed && f.name == LIMIT_CAUSE)));
-    findings.extend(outcome::limits_open(&concluded.limits));
+    findings.extend(outcome::limits_open(&concluded.limits, passed));
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(throttled::findings(data, &throttled, &lines));
     findings.extend(outages::findings(data, &outages, &lines, searched));

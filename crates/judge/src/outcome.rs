@@ -24,7 +24,8 @@ pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding
 }
 
 /// Of a probe that found out nothing: its question is open. A longer one may answer it.
-pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
+/// `passed`: a rate held without a refusal, whose interval is too wide to quote it.
+pub fn limits_open(probed: &[LimitSummary], passed: bool) -> Option<Finding> {
     let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
     let unproved = |l: &LimitSummary| !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
     let open = |l: &LimitSummary| l.binding == "undetermined" && unproved(l);
@@ -40,8 +41,15 @@ pub fn limits_open(probed: &[LimitSummary]) -> Option<Finding> {
         return None;
     }
     if probed.iter().any(no_rate) {
-        let text = "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that \
-                    it accepts.";
+        let text = match passed {
+            true => {
+                "A rate passed without a refusal (F67), and how much more does is not known: give the probe more time (--budget)."
+            }
+            false => {
+                "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that \
+                 it accepts."
+            }
+        };
         return Some(Finding::new("F57", NOTHING_PASSES, Level::Info, text));
     }
     let text = "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work.";
@@ -138,13 +146,13 @@ mod tests {
             refused: Some(1.0),
             evidence: Vec::new(),
         };
-        let name = |l| limits_open(&[l]).map(|f| f.name);
+        let name = |l| limits_open(&[l], false).map(|f| f.name);
         assert_eq!(name(limit(None, false)).as_deref(), Some(NOTHING_PASSES));
         assert_eq!((name(limit(Some(60.0), true)), name(limit(Some(60.0), false))), (None, None));
         let open = LimitSummary { binding: "undetermined".into(), ..limit(None, false) };
         assert_eq!(name(open).as_deref(), Some(LIMITS_OPEN));
         let mut s = RunSummary { answered: true, workloads: vec![line()], ..RunSummary::default() };
-        s.findings.extend(limits_open(&[limit(None, false)]));
+        s.findings.extend(limits_open(&[limit(None, false)], false));
         assert_eq!(exit_code(&s, false), exit::UNDETERMINED);
     }
 
@@ -203,7 +211,7 @@ mod tests {
         let code = |limits: &[LimitSummary]| {
             let mut s = summary(true, &[]);
             s.workloads.push(line());
-            s.findings.extend(limits_open(limits));
+            s.findings.extend(limits_open(limits, false));
             exit_code(&s, false)
         };
         assert_eq!(code(&[limit("undetermined", false)]), exit::UNDETERMINED);

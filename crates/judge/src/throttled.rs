@@ -3,14 +3,18 @@
 
 use plimsoll_model::analysis::ThrottledSpan;
 use plimsoll_model::{Finding, Level, Outcome, SeriesCounts};
+use plimsoll_stats::claims::MAY_BE_DOWN;
+use plimsoll_stats::judge::LIMITER_ACTIVE as ACTIVE;
 use plimsoll_stats::outage::{Seen, ThrottledTimes};
 use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
 use super::line::Line;
 
-/// So many stretches beside each other are a limiter's: storage that is down does not come back as often (a choice).
-const LIMITERS: usize = 3;
+/// Where so much of what was refused with 503 was so in stretches in which nothing got through, it may be a proxy's whose storage is down, however often
+/// that comes back; a limiter lets something through beside what it refuses. (A choice.)
+const IN_STRETCHES: f64 = 0.9;
+const EITHER: &str = "a rate limiter is active, or the storage was down behind a proxy";
 /// Most stretches of which each is told with its times.
 const MOST_TOLD: usize = 8;
 
@@ -21,32 +25,60 @@ pub struct StageThrottled {
     /// Length of one and time from one to the next, where they are regular, seconds.
     each_s: Option<(f64, f64)>,
     load_s: f64,
-    /// How most of what was refused was: `http_429`.
-    outcome: Outcome,
+    /// Attempts that were refused in them, by outcome.
+    refused: Vec<(Outcome, u64)>,
+    /// Of all that was refused, most was refused in them.
+    is_most: bool,
+    /// For most of their time the load paused, and asked nothing.
+    paused: bool,
 }
 
 impl StageThrottled {
     /// `points`: of the whole load, by outcome. `None`: there are no stretches.
     pub fn of(s: &Seen<'_>, times: ThrottledTimes, points: &[SeriesCounts]) -> Option<Self> {
-        let inside = |o: Outcome| -> u64 {
-            let of = |&(from, to): &(usize, usize)| points.get(from..to).unwrap_or_default();
-            times.stretches.iter().flat_map(of).map(|c| c.outcomes[o.index()]).fold(0, u64::saturating_add)
+        let sum = |(from, to): (usize, usize), o: Outcome| -> u64 {
+            points
+                .get(from..to)
+                .unwrap_or_default()
+                .iter()
+                .map(|c| c.outcomes[o.index()])
+                .fold(0, u64::saturating_add)
         };
-        let outcome = Outcome::ALL.into_iter().filter(|o| o.is_throttled()).max_by_key(|o| inside(*o))?;
+        let refusals = || Outcome::ALL.into_iter().filter(|o| o.is_throttled());
+        let refused: Vec<(Outcome, u64)> = refusals()
+            .map(|o| (o, times.stretches.iter().map(|g| sum(*g, o)).fold(0, u64::saturating_add)))
+            .filter(|(_, n)| *n > 0)
+            .collect();
         let n = s.ok.len();
         let at = |slice: usize| s.start_s + slice as f64 * s.dt_s;
-        let alone = times.each_s.is_none() && times.stretches.len() < LIMITERS;
-        let span = |&(from, to): &(usize, usize)| ThrottledSpan {
-            stage: s.stage,
-            at: s.at.to_owned(),
-            from_s: at(from),
-            to_s: (to < n).then(|| at(to)),
-            seen_until_s: at(n),
-            refused: s.throttled[from..to].iter().sum::<f64>() as u64,
-            may_be_down: alone && outcome == Outcome::Http503SlowDown,
+        let span = |&(from, to): &(usize, usize)| {
+            let all = s.throttled[from..to].iter().sum::<f64>();
+            ThrottledSpan {
+                stage: s.stage,
+                at: s.at.to_owned(),
+                from_s: at(from),
+                to_s: (to < n).then(|| at(to)),
+                seen_until_s: at(n),
+                refused: all as u64,
+                may_be_down: 2.0 * sum((from, to), Outcome::Http503SlowDown) as f64 > all,
+            }
         };
         let spans: Vec<ThrottledSpan> = times.stretches.iter().map(span).collect();
-        (!spans.is_empty()).then_some(Self { spans, each_s: times.each_s, load_s: s.load_s, outcome })
+        let inside = |x: &[f64]| times.stretches.iter().map(|g| x[g.0..g.1].iter().sum::<f64>()).sum::<f64>();
+        let all: f64 = s.throttled.iter().sum();
+        (!spans.is_empty()).then_some(Self {
+            is_most: inside(s.throttled) >= IN_STRETCHES * all,
+            paused: inside(s.held_back) > inside(s.in_flight),
+            spans,
+            each_s: times.each_s,
+            load_s: s.load_s,
+            refused,
+        })
+    }
+
+    /// Which of both it is nobody can say from here.
+    fn may_be_down(&self) -> bool {
+        self.is_most && self.spans.iter().any(|t| t.may_be_down)
     }
 
     fn is_of(&self, line: &Line<'_>) -> bool {
@@ -69,7 +101,14 @@ impl StageThrottled {
 
     /// What was refused when, in words.
     fn sentence(&self) -> String {
-        let (n, refused) = (self.spans.len(), self.spans.iter().map(|t| t.refused).sum::<u64>());
+        let n = self.spans.len();
+        let attempts: u64 = self.refused.iter().map(|(_, n)| n).sum();
+        let by: Vec<String> = match &self.refused[..] {
+            [(one, _)] => vec![one.name().to_owned()],
+            several => {
+                several.iter().map(|(o, n)| format!("{} {}", o.name(), words::fixed(*n as f64, 0))).collect()
+            }
+        };
         let tenths = |s: f64| format!("{} s", words::fixed(s, 1));
         let all_s: f64 = self.spans.iter().map(ThrottledSpan::length_s).sum();
         let share = words::share(self.share());
@@ -90,17 +129,24 @@ impl StageThrottled {
                 tenths(all_s)
             ),
         };
-        let why = if self.spans.iter().any(|t| t.may_be_down) {
+        let why = if self.may_be_down() {
             "a limiter let nothing through, or the storage was down behind a proxy"
         } else {
             "a limiter let nothing through"
         };
         let end = if self.goes_on() { " It had not ended when the load did." } else { "" };
+        // Who pauses asks nothing: what it would have got is not known.
+        let did = match self.paused {
+            true => format!(
+                "nothing got through, and for most of that time the load paused, since it was refused by {who}"
+            ),
+            false => format!("{who} refused all that it answered then"),
+        };
         format!(
-            "Throttled to nothing {what}: {who} refused everything that was asked of it then ({} attempts, {}), so {why}.{end} The \
-             rates include that time.",
-            words::fixed(refused as f64, 0),
-            self.outcome.name()
+            "Throttled to nothing {what}: {did} ({} attempts, {}){}.{end} The rates include that time.",
+            words::fixed(attempts as f64, 0),
+            by.join(", "),
+            if self.paused { String::new() } else { format!(", so {why}") }
         )
     }
 
@@ -125,7 +171,9 @@ pub fn findings(data: &RunData, throttled: &[StageThrottled], lines: &[Line<'_>]
     let of = |t: &StageThrottled| {
         let mut f = Finding::new("F38", "throttled_to_nothing", Level::Qualified, t.sentence());
         f.measured = Some(t.share());
-        f.evidence = t.spans.iter().take(MOST_TOLD).map(|span| (span.at.clone(), t.when(span))).collect();
+        f.evidence =
+            t.may_be_down().then(|| (MAY_BE_DOWN[0].into(), MAY_BE_DOWN[1].into())).into_iter().collect();
+        f.evidence.extend(t.spans.iter().take(MOST_TOLD).map(|span| (span.at.clone(), t.when(span))));
         let mine: Vec<String> = lines.iter().filter(|l| several && t.is_of(l)).map(Line::label).collect();
         if mine.is_empty() { vec![f] } else { mine.into_iter().map(|l| f.clone().on(l)).collect() }
     };
@@ -140,6 +188,14 @@ pub fn explain(
     lines: &[Line<'_>],
     is_explained: impl Fn(&Line<'_>) -> bool,
 ) {
+    for f in findings.iter_mut().filter(|f| f.code == "F01") {
+        let mine = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
+        let is_either =
+            lines.iter().filter(mine).any(|l| throttled.iter().any(|t| t.may_be_down() && t.is_of(l)));
+        if is_either {
+            f.text = f.text.replace(ACTIVE, EITHER);
+        }
+    }
     let of_width = |f: &&mut Finding| ["no_rate", "wide_interval"].contains(&f.name.as_str());
     for f in findings.iter_mut().filter(of_width) {
         let of_line = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());

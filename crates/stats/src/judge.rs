@@ -438,7 +438,7 @@ fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged, fa
     if throttled > 0.0 {
         let share = throttled / w.attempts();
         let what = match total(&w.ok) > 0.0 {
-            true => "a rate limiter is active",
+            true => LIMITER_ACTIVE,
             false if stage.limiter_known => {
                 "the limiter lets nothing through from a load that does not back off"
             }
@@ -453,6 +453,9 @@ fn workload_findings(stage: &StageSeen, w: &WorkloadSeen, j: &WorkloadJudged, fa
     }
     out
 }
+
+/// What is said of refusals beside which something passes.
+pub const LIMITER_ACTIVE: &str = "a rate limiter is active";
 
 fn refused_share(stage: &StageSeen) -> Option<f64> {
     let attempts: f64 = stage.workloads.iter().map(WorkloadSeen::attempts).sum();

@@ -88,15 +88,23 @@ pub fn find(s: &Seen<'_>) -> Vec<Outage> {
     if s.ok.iter().all(|v| *v == 0.0) {
         return nothing_at_all(s);
     }
-    let silent = gaps(s).into_iter().flat_map(|g| refused::parts(s, g).silent);
-    let gaps: Vec<Gap> = silent.filter(|g| asked(s, *g)).collect();
+    let (mut silent, mut refused) = (Vec::new(), Vec::new());
+    for parts in gaps(s).into_iter().map(|g| refused::parts(s, g)) {
+        silent.extend(parts.silent);
+        refused.extend(parts.refused);
+    }
+    let gaps: Vec<Gap> = silent.into_iter().filter(|g| asked(s, *g)).collect();
     // A single step is like itself at any distance, too: a rhythm takes several gaps.
-    let gaps = if gaps.len() >= RHYTHM && silence::fixed_window(s.ok, s.dt_s).is_some() {
-        longer_than_usual(s, &gaps)
-    } else {
-        without_rhythm(s, gaps)
+    let window_s = silence::fixed_window(s.ok, s.dt_s).filter(|_| gaps.len() >= RHYTHM);
+    let gaps = match window_s {
+        Some(_) if long(s, &gaps).len() >= RHYTHM => longer_than_usual(s, &gaps),
+        // Ops in step leave gaps that are no outage by their length, and one that is: it is held against their rhythm, and not against itself.
+        Some(window_s) => {
+            gaps.into_iter().filter(|g| (g.1 - g.0) as f64 * s.dt_s > LONGER * window_s).collect()
+        }
+        None => without_rhythm(s, gaps),
     };
-    claimed(s, &joined(s, accepted(s, &gaps)))
+    claimed(s, &joined(s, accepted(s, &gaps, &refused)))
 }
 
 /// Whether there is a series at all.
@@ -163,12 +171,13 @@ fn longer_than_usual(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
 }
 
 /// Those that are outages, the longest first: what surrounds the others is judged without them.
-fn accepted(s: &Seen<'_>, gaps: &[Gap]) -> Vec<Gap> {
+/// `refused`: what was throttled beside them tells nothing of the rate either.
+fn accepted(s: &Seen<'_>, gaps: &[Gap], refused: &[Gap]) -> Vec<Gap> {
     let mut longest: Vec<Gap> = gaps.to_vec();
     longest.sort_by_key(|g| (std::cmp::Reverse(g.1 - g.0), g.0));
     let mut found: Vec<Gap> = Vec::new();
     for g in longest {
-        if is_outage(s, g, gaps, &found) {
+        if is_outage(s, g, gaps, &[&found[..], refused].concat()) {
             found.push(g);
         }
     }

@@ -319,7 +319,10 @@ fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
         let mut of_kind: Vec<&ResourceUse> =
             resources.iter().filter(|r| r.resource == kind && r.share.is_some()).collect();
         of_kind.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)));
-        let (Some(first), true) = (of_kind.first(), of_kind.len() >= 3) else { continue };
+        // What servers count of themselves is no measure for an interface that a host tells of.
+        let mixed =
+            of_kind.iter().any(|r| r.device.contains('@')) && !of_kind.iter().all(|r| r.device.contains('@'));
+        let (Some(first), true) = (of_kind.first(), of_kind.len() >= 3 && !mixed) else { continue };
         let share = |r: &ResourceUse| r.share.unwrap_or(0.0);
         let median = share(of_kind[of_kind.len() / 2]);
         // Why it is fuller than the others is said by its own finding.

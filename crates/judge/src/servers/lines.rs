@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use plimsoll_model::observed::{ServerQuantity as Q, is_nic};
 use plimsoll_model::summary::servers::{BackgroundSpan, ceiling_words};
 use plimsoll_model::{Finding, Level};
-use plimsoll_store::ObservedSource;
-
-use super::SeenWindow;
+use plimsoll_store::{ObservedSource, server_steps};
 
 /// A line at another speed than the first that was told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +22,12 @@ struct ChangedLine<'a> {
     to_ns: u64,
 }
 
+/// Lines that are told in findings; and bands of all of them.
+const MOST_TOLD: usize = 4;
+const MOST_BANDS: usize = 20;
+/// A speed above this is none that a line has (100 Tbit/s): a page tells fancies.
+const FASTEST: f64 = 1.25e13;
+
 fn in_words(bytes_per_s: f64) -> String {
     ceiling_words("network in", "B/s", bytes_per_s).unwrap_or_default()
 }
@@ -35,37 +39,63 @@ impl ChangedLine<'_> {
 }
 
 /// In bands as those of work in the background.
-pub fn spans(sources: &[ObservedSource], windows: &[SeenWindow<'_>]) -> Vec<BackgroundSpan> {
+pub fn spans(sources: &[ObservedSource], windows: &[(u64, u64)]) -> Vec<BackgroundSpan> {
     let span = |c: &ChangedLine<'_>| BackgroundSpan {
         what: format!("{} at {}, {} before", c.name(), in_words(c.then), in_words(c.first)),
         start_s: c.from_ns as f64 / 1e9,
         end_s: c.to_ns as f64 / 1e9,
         in_window: is_inside(c, windows),
     };
-    changes(sources).iter().map(span).collect()
+    changes(sources).iter().take(MOST_BANDS).map(span).collect()
 }
 
-fn is_inside(c: &ChangedLine<'_>, windows: &[SeenWindow<'_>]) -> bool {
-    windows.iter().any(|w| c.before_ns <= w.to_ns && c.to_ns >= w.from_ns)
+fn is_inside(c: &ChangedLine<'_>, windows: &[(u64, u64)]) -> bool {
+    windows.iter().any(|(from_ns, to_ns)| c.before_ns <= *to_ns && c.to_ns >= *from_ns)
 }
 
 /// Of those that changed in a measured window.
-pub fn findings(sources: &[ObservedSource], windows: &[SeenWindow<'_>]) -> Vec<Finding> {
+pub fn findings(sources: &[ObservedSource], windows: &[(u64, u64)]) -> Vec<Finding> {
     let finding = |c: &ChangedLine<'_>| {
         let text = format!(
-            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and each reading is held against the speed of \
-             its time.",
+            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and of the whole time it has no ceiling.{}",
             c.name(),
             in_words(c.first),
             c.before_ns as f64 / 1e9,
             in_words(c.then),
-            c.from_ns as f64 / 1e9
+            c.from_ns as f64 / 1e9,
+            used(sources, c)
         );
         let mut f = Finding::new("F77", "line_changed", Level::Qualified, text);
         (f.measured, f.threshold) = (Some(c.then), Some(c.first));
         f
     };
-    changes(sources).iter().filter(|c| is_inside(c, windows)).map(finding).collect()
+    let mut inside: Vec<ChangedLine<'_>> =
+        changes(sources).into_iter().filter(|c| is_inside(c, windows)).collect();
+    // Of each line the first change: the others are bands beside the rates.
+    inside.dedup_by(|b, a| (a.host, a.nic) == (b.host, b.nic));
+    let more = inside.len().saturating_sub(MOST_TOLD);
+    let mut out: Vec<Finding> = inside.iter().take(MOST_TOLD).map(finding).collect();
+    if let Some(last) = out.last_mut().filter(|_| more > 0) {
+        last.text += &format!(" So did {more} more.");
+    }
+    out
+}
+
+/// What went over it at its other speed, as parts of that: whether it was full then.
+fn used(sources: &[ObservedSource], c: &ChangedLine<'_>) -> String {
+    let steps = server_steps(sources, c.from_ns.saturating_sub(1), c.to_ns);
+    let of_host = || steps.iter().filter(|s| s.host == c.host && s.daemon.is_empty()).flat_map(|s| &s.steps);
+    let seconds: f64 = of_host().map(|s| s.seconds()).sum();
+    let share = |q: Q| {
+        let bytes: Option<f64> = of_host().map(|s| s.delta(q, c.nic)).sum();
+        bytes.filter(|_| seconds > 0.0).map(|b| 100.0 * b / seconds / c.then)
+    };
+    match (share(Q::NicRxBytes), share(Q::NicTxBytes)) {
+        (Some(rx), Some(tx)) => {
+            format!(" At {} it was used to {rx:.0} % in and {tx:.0} % out.", in_words(c.then))
+        }
+        _ => String::new(),
+    }
 }
 
 fn changes(sources: &[ObservedSource]) -> Vec<ChangedLine<'_>> {
@@ -85,10 +115,9 @@ fn of_source(source: &ObservedSource) -> Vec<ChangedLine<'_>> {
         let at_ns = scrape.at_ns;
         for subject in scrape.subjects.iter().filter(|s| s.daemon.is_empty()) {
             // What tells no speed (-1, or 0 while it is down) has not told another one.
-            let speeds = subject
-                .readings
-                .iter()
-                .filter(|r| r.quantity == Q::NicSpeedBytesPerS && r.value > 0.0 && is_nic(&r.label));
+            let speeds = subject.readings.iter().filter(|r| {
+                r.quantity == Q::NicSpeedBytesPerS && r.value > 0.0 && r.value < FASTEST && is_nic(&r.label)
+            });
             for r in speeds {
                 let key = (subject.host.as_str(), r.label.as_str());
                 let (first, last, last_ns) = *lines.entry(key).or_insert((r.value, r.value, at_ns));

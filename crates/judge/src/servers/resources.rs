@@ -129,7 +129,6 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
             all.nics(step, node);
             all.drives(step, node);
         }
-        all.of_changed_lines();
         let daemons: Vec<&SubjectSteps<'_>> = subjects.into_iter().filter(|s| !s.daemon.is_empty()).collect();
         if let Some(node) = node {
             all.of_quota(&daemons, node);
@@ -253,19 +252,10 @@ impl Measured {
         (is_at_it && seconds > 0.0).then_some(told)
     }
 
-    /// An interface whose speed changes while it is looked at tells of its line, and each step is held against what it told then.
-    fn at_the_speeds_it_tells(&mut self) {
+    /// An interface whose speed changed while it was looked at: of the whole time it has no ceiling, and `lines.rs` says of each of its speeds what was used.
+    fn has_changed(&self) -> bool {
         let mut told = self.told_each.iter().flatten();
-        let Some(first) = told.next().copied() else { return };
-        if told.all(|t| *t == first) {
-            return;
-        }
-        let said = self.ceiling.filter(|_| self.ceiling_of == OF_CLUSTER);
-        for ((_, reached, share), told) in self.steps.iter_mut().zip(&self.told_each) {
-            let most = [*told, said].into_iter().flatten().reduce(f64::min);
-            *share = most.map(|m| *reached / m);
-        }
-        (self.told, self.ceiling, self.ceiling_of) = (None, None, "");
+        told.next().is_some_and(|first| told.any(|t| t != first))
     }
 }
 
@@ -389,10 +379,6 @@ impl<'a> AllMeasured<'a> {
         }
     }
 
-    fn of_changed_lines(&mut self) {
-        self.0.values_mut().for_each(Measured::at_the_speeds_it_tells);
-    }
-
     /// `all_s`: seconds in which anything was seen.
     fn seen(self, host: &str, all_s: f64) -> Vec<SeenResource> {
         self.0.into_iter().map(|((kind, device), m)| seen((host, KINDS[kind].0, device), &m, all_s)).collect()
@@ -400,8 +386,13 @@ impl<'a> AllMeasured<'a> {
 }
 
 fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) -> SeenResource {
-    let told = m.at_the_speed_it_tells();
-    let (most, ceiling_of) = if told.is_some() { (told, "") } else { (m.ceiling, m.ceiling_of) };
+    let changed = m.has_changed();
+    let told = m.at_the_speed_it_tells().filter(|_| !changed);
+    let (most, ceiling_of) = match told {
+        Some(_) => (told, ""),
+        None if changed => (None, ""),
+        None => (m.ceiling, m.ceiling_of),
+    };
     let seconds: f64 = m.steps.iter().map(|(s, ..)| s).sum();
     let mean = |of: &dyn Fn(&MeasuredStep) -> Option<f64>| {
         let sum: Option<f64> = m.steps.iter().map(|x| Some(x.0 * of(x)?)).sum();
@@ -452,6 +443,7 @@ fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) 
     seen.used.waited_for = (looked > 0.0).then_some(waited / looked >= HALF);
     let scarce = scarce_s.map(|s| format!("seen for {s:.0} s of {all_s:.0} s"));
     let verdict = match (seen.used.time_above, seen.at_ceiling()) {
+        (None, _) if changed => "its speed changed",
         (None, _) if beyond => "above what it is said to give",
         (None, _) => "ceiling not known",
         (_, true) => "at its ceiling",

@@ -117,7 +117,7 @@ fn what_was_seen_for_a_part_of_the_time_is_not_said_of_all_of_it() {
 }
 
 #[test]
-fn a_line_made_slower_meanwhile_is_full_by_the_speed_of_its_time() {
+fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_is_told() {
     let mut all = sources(&[IDLE, IDLE, Host { tx: 0.02, ..IDLE }, IDLE]);
     // From 20 s on a tenth of its speed, and at it.
     let mut received = 0.0;
@@ -135,19 +135,22 @@ fn a_line_made_slower_meanwhile_is_full_by_the_speed_of_its_time() {
     let line = Cluster::from_toml("version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"s{1...4}\"\n[[node.nic]]\nname = \"eth0\"\nrate = \"10Gbit/s\"\n").unwrap();
     for cluster in [None, Some(&line)] {
         let seen = resources::of_window(&server_steps(&all, 0, 60 * S), cluster);
-        let limit = limit::of_window(&seen, false, &[]).unwrap();
+        let of = |way: &str| seen.iter().find(|s| s.used.host == "s3" && s.used.resource == way).unwrap();
+        let changed = &of("network in").used;
         assert_eq!(
-            (limit.verdict.as_str(), limit.resource.as_str()),
-            ("one", "network in"),
-            "{}",
-            limit.text
+            (changed.verdict.as_str(), changed.share, changed.ceiling),
+            ("its speed changed", None, None)
         );
-        assert!(
-            limit.text.contains("eth0 of s3, in: 1 of 4") && limit.text.contains("for 67 % of the time"),
-            "{}",
-            limit.text
-        );
+        // Of the others nothing was full.
+        assert_eq!(limit::of_window(&seen, false, &[]).unwrap().verdict, "none");
     }
+    let [f] = &super::lines::findings(&all, &[(0, 60 * S)])[..] else { panic!() };
+    assert!(
+        f.text.contains("told a speed of 10Gbit/s until 15.0 s, and of 1Gbit/s from 20.0 s on"),
+        "{}",
+        f.text
+    );
+    assert!(f.text.ends_with("At 1Gbit/s it was used to 97 % in and 20 % out."), "{}", f.text);
 }
 
 #[test]

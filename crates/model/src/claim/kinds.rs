@@ -127,6 +127,9 @@ pub struct Refusing {
     /// back-off: the limiter may let more through than passed. 0: it did not hold back.
     #[serde(default, skip_serializing_if = "crate::summary::is_zero")]
     pub held_back: f64,
+    /// It was 503, and nearly all of it while nothing got through: a limiter's, or a proxy's whose storage was down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_be_down: bool,
     /// Which stretch of load all of this is of.
     #[serde(default, skip_serializing_if = "Stretch::is_all")]
     pub on: Stretch,
@@ -171,6 +174,7 @@ impl Refusing {
             passed_per_s,
             after_burst_per_s: None,
             held_back: 0.0,
+            may_be_down: false,
             on: Stretch::default(),
         })
     }
@@ -184,6 +188,11 @@ impl Refusing {
     pub fn held_back(self, share: f64) -> Self {
         let held_back = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         Self { held_back, ..self }
+    }
+
+    /// The same of refusals that may be those of a proxy whose storage was down.
+    pub fn may_be_down(self, may_be_down: bool) -> Self {
+        Self { may_be_down, ..self }
     }
 
     /// The cap of the same ops after its burst: what passed in the mean was no less than that.

@@ -70,8 +70,12 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
             line: if mine().count() > 1 { w.label() } else { String::new() },
             beside: beside(i, s, a),
         };
-        let made = Refusing::new(op, seen, refused, passing, passed)
-            .map(|r| r.on(on).after_burst(cap_after_burst(s, op)).held_back(w.client.held_back));
+        let made = Refusing::new(op, seen, refused, passing, passed).map(|r| {
+            r.on(on)
+                .after_burst(cap_after_burst(s, op))
+                .held_back(w.client.held_back)
+                .may_be_down(may_be_down(s, w))
+        });
         let made = made.map(ClaimKind::Refusing);
         out.add_if(Some(w.label()), made);
     }
@@ -182,6 +186,13 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
         let made = Rate::new(word, place(w), ops, bytes, attempted).map(ClaimKind::Rate);
         out.add_or(label, made, format!("{RATE_OF}{of}"));
     }
+}
+
+/// Whether what was refused may be a proxy's whose storage was down.
+fn may_be_down(s: &RunSummary, w: &WorkloadSummary) -> bool {
+    let is_of = |f: &Finding| f.workload.as_ref().is_none_or(|on| *on == w.label());
+    let says = |f: &Finding| f.evidence.iter().any(|(of, what)| [of.as_str(), what] == super::MAY_BE_DOWN);
+    s.findings.iter().any(|f| f.name == super::THROTTLED_TO_NOTHING && is_of(f) && says(f))
 }
 
 /// Whether everything was refused for a while as the line ran.

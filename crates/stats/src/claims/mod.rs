@@ -14,7 +14,7 @@ mod words;
 
 pub use contradictions::contradictions;
 pub use derive::derive;
-pub use next::{SERVERS_LIMIT, THROTTLED_TO_NOTHING};
+pub use next::{MAY_BE_DOWN, SERVERS_LIMIT, THROTTLED_TO_NOTHING};
 
 use plimsoll_model::{Claim, ClaimKind};
 

@@ -48,6 +48,8 @@ pub(super) fn losses(findings: &[Finding], out: &mut Claims) {
 
 /// Name of the finding of times in which everything was refused.
 pub const THROTTLED_TO_NOTHING: &str = "throttled_to_nothing";
+/// Its evidence, where both may be.
+pub const MAY_BE_DOWN: [&str; 2] = ["cause", "a limiter, or storage that was down behind a proxy"];
 
 /// Times in which everything was refused: once for each text, however many lines it is said of.
 pub(super) fn throttled(findings: &[Finding], out: &mut Claims) {

@@ -170,6 +170,15 @@ fn refusing(r: &Refusing) -> String {
             ops.iter().map(|o| op_name(o)).collect::<Vec<_>>().join(" and ")
         ),
     };
+    if r.may_be_down {
+        return format!(
+            "**{}** of {} was refused ({} of {} attempts{line}, with 503): by a limiter, or by a proxy whose storage was down.",
+            percent(r.share()),
+            op_name(&r.op),
+            words::fixed(r.refused as f64, 0),
+            words::fixed(r.attempts as f64, 0)
+        );
+    }
     format!(
         "A rate limiter refuses **{}** of {} ({} of {} attempts{line} were answered with 429 or 503); \
          {passing}{beside}.{}",

@@ -88,13 +88,13 @@ pub fn throttled(s: &Seen<'_>) -> ThrottledTimes {
     ThrottledTimes { stretches: long.into_iter().filter(is_told).collect(), each_s: None }
 }
 
-/// Stretches with nothing but stragglers between them are one; those that are long enough.
+/// Stretches with nothing between them, no success least of all, are one; those that are long enough.
 fn joined(s: &Seen<'_>, refused: Vec<Gap>) -> Vec<Gap> {
     let mut out: Vec<Gap> = Vec::new();
     for g in refused {
         match out.last_mut() {
             Some(last)
-                if g.0 - last.1 <= STRAGGLING_SLICES && super::only_stragglers(s, (last.0, g.1), &[]) =>
+                if g.0 - last.1 <= STRAGGLING_SLICES && s.ok[last.1..g.0].iter().all(|v| *v == 0.0) =>
             {
                 last.1 = g.1;
             }

@@ -9,6 +9,11 @@ use super::{HeldBack, ProbeOutcome};
 use crate::laws::RIVALS;
 use crate::words;
 
+/// Name of the finding of what a load gets that holds back; and what it says where some rate passed.
+pub const HELD_BACK: &str = "limit_held_back";
+/// See [`HELD_BACK`].
+pub const PASSED_FOR: &str = " passed for ";
+
 impl ProbeOutcome {
     pub(super) fn at_once(&self) -> Option<Finding> {
         let a = self.answers.at_once?;
@@ -160,7 +165,7 @@ impl ProbeOutcome {
                 n(offered)
             ),
         };
-        Some(Finding::new("F67", "limit_held_back", Level::Info, text))
+        Some(Finding::new("F67", HELD_BACK, Level::Info, text))
     }
 
     /// The law that won, what else was looked at, and what of it was tried.
@@ -201,8 +206,7 @@ impl ProbeOutcome {
             n(low),
             n(high),
         );
-        let mut f =
-            Finding::new("F67", "limit_held_back", Level::Info, text).measured(l.offered, l.fit.rate_per_s);
+        let mut f = Finding::new("F67", HELD_BACK, Level::Info, text).measured(l.offered, l.fit.rate_per_s);
         f.evidence.push(("independent seconds with refusals".into(), format!("{:.0}", l.n_eff)));
         f.evidence.push(("error of the law".into(), format!("{} op/s", significant(l.fit.error_ops, 2))));
         Some(f)

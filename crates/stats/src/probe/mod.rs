@@ -34,6 +34,7 @@ pub mod shared;
 mod summary;
 mod track;
 
+pub use answered::{HELD_BACK, PASSED_FOR};
 pub use at_once::{AtOnce, SameShare};
 pub use by_law::ByLaw;
 pub use cause::{Cause, Steadiness};
