@@ -512,7 +512,9 @@ fn silence_before_refusals_is_an_outage_however_few_ops_there_are() {
             Slice { refused: 2, started: 2, in_system_ns: 4 * GRID_NS, is_503: true, ..Slice::default() }
         }
         // Four at once, in step.
-        _ if i.is_multiple_of(3) => Slice { ok: 4, started: 4, in_system_ns: 4 * GRID_NS, ..Slice::default() },
+        _ if i.is_multiple_of(3) => {
+            Slice { ok: 4, started: 4, in_system_ns: 4 * GRID_NS, ..Slice::default() }
+        }
         _ => Slice { in_system_ns: 4 * GRID_NS, ..Slice::default() },
     };
     let slices: Vec<Slice> = (0..310).map(at).collect();
