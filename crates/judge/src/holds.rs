@@ -21,6 +21,7 @@ use super::long_ops::{self, CountedWork};
 use super::part::{Part, horizon_s};
 use super::resources::Resources;
 use super::shapes;
+use super::throttled::RefusedMeanwhile;
 
 /// Slices of the series that the methods look at.
 const STEP_NS: u64 = 1_000_000_000;
@@ -54,9 +55,8 @@ impl Held {
     }
 }
 
-/// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own. `window_s`: of a limiter that refused
-/// everything for the rest of each.
-pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, window_s: Option<f64>) -> Option<Held> {
+/// Judges a line by its last repeat that is long enough. Mixed totals have no series of their own. `beside`: what is known of refusals while it ran.
+pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, beside: RefusedMeanwhile) -> Option<Held> {
     let line = lines.get(index)?;
     line.kind?;
     let part = line.parts.iter().rev().find(|p| horizon_s(p.stage) >= SHORTEST_S)?;
@@ -67,7 +67,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, window_s: Optio
     let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
     let offset_s = series.start_s;
     let taken = machine_was_taken(data, part, &fit, offset_s);
-    let throttle = throttle::judge(x, dt, &fit, &series.context(taken, window_s));
+    let throttle = throttle::judge(x, dt, &fit, &series.context(taken, beside));
     let shape = shape::shape(x, dt, &judged.levels);
     let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
     let verdict = match &shape {
@@ -106,7 +106,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, window_s: Optio
     let kept = !series.backs_off || series.keeps_tokens(&fit);
     // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
     let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
-    let other = other || window_s.is_some();
+    let other = other || beside.window_s.is_some();
     // Whoever took the machine's processors made the step, unless refusals say who did.
     let other = other || (taken && throttle.verdict != ThrottleVerdict::Proved);
     held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other && shape.is_none();
@@ -259,12 +259,13 @@ impl Series {
         sum(&self.throttled_per_s) / sum(&self.attempts_per_s).max(f64::MIN_POSITIVE)
     }
 
-    fn context(&self, taken: bool, window_s: Option<f64>) -> ThrottleContext {
+    fn context(&self, taken: bool, beside: RefusedMeanwhile) -> ThrottleContext {
         ThrottleContext {
-            window_s,
+            window_s: beside.window_s,
             // That nothing was saturated would have to be known of the servers, too.
             saturated: taken.then_some(true),
-            refused_per_s: self.throttled_per_s.clone(),
+            // What may be a proxy's proves no limiter.
+            refused_per_s: if beside.may_be_down { Vec::new() } else { self.throttled_per_s.clone() },
             attempts_per_s: self.attempts_per_s.clone(),
             latency_s: self.latency_s.clone(),
             concurrency: self.closed.then_some(self.in_flight),

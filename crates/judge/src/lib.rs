@@ -155,7 +155,7 @@ pub fn judge(
     facts.push(whole);
     // A probe drains and rests on purpose: its own conclusion stands for its series.
     let probed = !concluded.limits.is_empty();
-    let held = |i: usize| holds::of_line(i, &lines, data, throttled::window_s(&throttled, &lines[i]));
+    let held = |i: usize| holds::of_line(i, &lines, data, throttled::meanwhile(&throttled, &lines[i]));
     let held: Vec<holds::Held> = (0..lines.len()).filter(|_| !probed).filter_map(held).collect();
     findings.extend(held.iter().flat_map(|h| h.findings.clone()));
     facts.extend(held.iter().map(holds::Held::facts));

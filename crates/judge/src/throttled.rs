@@ -160,9 +160,21 @@ impl StageThrottled {
     }
 }
 
-/// The time from one window of a limiter to the next, where it refused everything for the rest of each while this line ran.
-pub fn window_s(throttled: &[StageThrottled], line: &Line<'_>) -> Option<f64> {
-    throttled.iter().filter(|t| t.is_of(line)).find_map(StageThrottled::window_s)
+/// What is known of refusals while a line ran.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RefusedMeanwhile {
+    /// The time from one window of a limiter to the next, where it refused everything for the rest of each.
+    pub window_s: Option<f64>,
+    /// They may be a proxy's whose storage was down.
+    pub may_be_down: bool,
+}
+
+pub fn meanwhile(throttled: &[StageThrottled], line: &Line<'_>) -> RefusedMeanwhile {
+    let mine = || throttled.iter().filter(|t| t.is_of(line));
+    RefusedMeanwhile {
+        window_s: mine().find_map(StageThrottled::window_s),
+        may_be_down: mine().any(StageThrottled::may_be_down),
+    }
 }
 
 /// One for each stage, or endpoint; of several stages, on the lines that they are of.

@@ -523,6 +523,8 @@ fn silence_before_refusals_is_an_outage_however_few_ops_there_are() {
     assert_eq!((o.span.from_s, o.span.to_s), (11.8, Some(21.6)));
     assert!(finding(&s, "F38").text.contains("or the storage was down behind a proxy"), "{:?}", s.findings);
     assert!(!s.verdict.contains("rate limiter refuses"), "{}", s.verdict);
+    // Nor is it proved by a fall into what may be a proxy's.
+    assert!(a.holds[0].cliffs.iter().all(|c| c.verdict != "throttle proved"), "{:?}", a.holds[0].cliffs);
 }
 
 /// Silence with ops in flight is an outage, whatever was refused before it.
