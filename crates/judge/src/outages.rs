@@ -147,8 +147,8 @@ impl Load {
     }
 
     fn throttled(&self, ended: &Ended, at: &str) -> Option<StageThrottled> {
-        let times = outage::throttled(&self.seen(ended, at));
-        StageThrottled::of(&self.seen(ended, at), times, &self.points)
+        let seen = self.seen(ended, at);
+        StageThrottled::of(&seen, outage::throttled(&seen), &self.points)
     }
 
     fn outages(&self, ended: &Ended, at: &str) -> Vec<Outage> {
@@ -230,10 +230,15 @@ impl Ended {
     }
 }
 
+/// Attempts that ended so.
+pub fn ended_so(points: &[SeriesCounts], outcome: Outcome) -> u64 {
+    points.iter().map(|c| c.outcomes[outcome.index()]).fold(0, u64::saturating_add)
+}
+
 /// How more than half of `ended` attempts ended that are among those of the whole load in these slices: whatever else ended
 /// otherwise may have been theirs.
 fn majority(points: &[SeriesCounts], ended: u64) -> Option<String> {
-    let count = |o: Outcome| points.iter().map(|c| c.outcomes[o.index()]).fold(0, u64::saturating_add);
+    let count = |o: Outcome| ended_so(points, o);
     let bad = || Outcome::ALL.into_iter().filter(|o| o.is_failure() || o.is_throttled());
     let most = bad().max_by_key(|o| count(*o))?;
     let others = bad().filter(|o| *o != most).map(count).fold(0, u64::saturating_add);

@@ -3,13 +3,14 @@
 
 use plimsoll_model::analysis::ThrottledSpan;
 use plimsoll_model::{Finding, Level, Outcome, SeriesCounts};
-use plimsoll_stats::claims::MAY_BE_DOWN;
+use plimsoll_stats::claims::{MAY_BE_DOWN, THROTTLED_TO_NOTHING};
 use plimsoll_stats::judge::LIMITER_ACTIVE as ACTIVE;
 use plimsoll_stats::outage::{Seen, ThrottledTimes};
 use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
 use super::line::Line;
+use super::outages::ended_so;
 
 /// Where so much of what was refused with 503 was so in stretches in which nothing got through, it may be a proxy's whose storage is down, however often
 /// that comes back; a limiter lets something through beside what it refuses. (A choice.)
@@ -37,12 +38,7 @@ impl StageThrottled {
     /// `points`: of the whole load, by outcome. `None`: there are no stretches.
     pub fn of(s: &Seen<'_>, times: ThrottledTimes, points: &[SeriesCounts]) -> Option<Self> {
         let sum = |(from, to): (usize, usize), o: Outcome| -> u64 {
-            points
-                .get(from..to)
-                .unwrap_or_default()
-                .iter()
-                .map(|c| c.outcomes[o.index()])
-                .fold(0, u64::saturating_add)
+            ended_so(points.get(from..to).unwrap_or_default(), o)
         };
         let refusals = || Outcome::ALL.into_iter().filter(|o| o.is_throttled());
         let refused: Vec<(Outcome, u64)> = refusals()
@@ -181,7 +177,7 @@ pub fn meanwhile(throttled: &[StageThrottled], line: &Line<'_>) -> RefusedMeanwh
 pub fn findings(data: &RunData, throttled: &[StageThrottled], lines: &[Line<'_>]) -> Vec<Finding> {
     let several = data.stages.iter().filter(|s| s.void.is_none()).count() > 1;
     let of = |t: &StageThrottled| {
-        let mut f = Finding::new("F38", "throttled_to_nothing", Level::Qualified, t.sentence());
+        let mut f = Finding::new("F38", THROTTLED_TO_NOTHING, Level::Qualified, t.sentence());
         f.measured = Some(t.share());
         f.evidence =
             t.may_be_down().then(|| (MAY_BE_DOWN[0].into(), MAY_BE_DOWN[1].into())).into_iter().collect();
@@ -190,6 +186,12 @@ pub fn findings(data: &RunData, throttled: &[StageThrottled], lines: &[Line<'_>]
         if mine.is_empty() { vec![f] } else { mine.into_iter().map(|l| f.clone().on(l)).collect() }
     };
     throttled.iter().flat_map(of).collect()
+}
+
+/// Whether a finding is of a line.
+fn is_on(f: &Finding) -> impl Fn(&&Line<'_>) -> bool {
+    let on = f.workload.clone();
+    move |l| on.as_ref().is_none_or(|on| *on == l.label())
 }
 
 /// An interval is wide because nothing got through for a while. Where that ended it is the limiter's doing and part of the answer: what
@@ -201,17 +203,15 @@ pub fn explain(
     is_explained: impl Fn(&Line<'_>) -> bool,
 ) {
     for f in findings.iter_mut().filter(|f| f.code == "F01") {
-        let mine = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
         let is_either =
-            lines.iter().filter(mine).any(|l| throttled.iter().any(|t| t.may_be_down() && t.is_of(l)));
+            lines.iter().filter(is_on(f)).any(|l| throttled.iter().any(|t| t.may_be_down() && t.is_of(l)));
         if is_either {
             f.text = f.text.replace(ACTIVE, EITHER);
         }
     }
     let of_width = |f: &&mut Finding| ["no_rate", "wide_interval"].contains(&f.name.as_str());
     for f in findings.iter_mut().filter(of_width) {
-        let of_line = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
-        let mine: Vec<&Line<'_>> = lines.iter().filter(of_line).collect();
+        let mine: Vec<&Line<'_>> = lines.iter().filter(is_on(f)).collect();
         let cause = throttled.iter().find(|t| mine.iter().any(|l| t.is_of(l) && !is_explained(l)));
         let Some(cause) = cause else { continue };
         let because = format!(

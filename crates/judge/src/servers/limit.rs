@@ -102,8 +102,7 @@ fn kind_words(kind: &str) -> &'static str {
 
 /// `the network interface eth0 of s1, in`.
 fn one_in_words(s: &SeenResource) -> String {
-    let way = s.used.resource.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
-    format!("{} {}{way}", kind_words(&s.used.resource), s.used.name())
+    format!("{} {}{}", kind_words(&s.used.resource), s.used.name(), resources::way(&s.used.resource))
 }
 
 fn alone(

@@ -10,7 +10,7 @@ use plimsoll_store::{ObservedSource, server_steps};
 
 /// A line at another speed than the first that was told of it.
 #[derive(Debug, Clone, PartialEq)]
-struct ChangedLine<'a> {
+pub struct ChangedLine<'a> {
     host: &'a str,
     nic: &'a str,
     first: f64,
@@ -39,14 +39,14 @@ impl ChangedLine<'_> {
 }
 
 /// In bands as those of work in the background.
-pub fn spans(sources: &[ObservedSource], windows: &[(u64, u64)]) -> Vec<BackgroundSpan> {
+pub fn spans(changes: &[ChangedLine<'_>], windows: &[(u64, u64)]) -> Vec<BackgroundSpan> {
     let span = |c: &ChangedLine<'_>| BackgroundSpan {
         what: format!("{} at {}, {} before", c.name(), in_words(c.then), in_words(c.first)),
         start_s: c.from_ns as f64 / 1e9,
         end_s: c.to_ns as f64 / 1e9,
         in_window: is_inside(c, windows),
     };
-    changes(sources).iter().take(MOST_BANDS).map(span).collect()
+    changes.iter().take(MOST_BANDS).map(span).collect()
 }
 
 fn is_inside(c: &ChangedLine<'_>, windows: &[(u64, u64)]) -> bool {
@@ -54,7 +54,11 @@ fn is_inside(c: &ChangedLine<'_>, windows: &[(u64, u64)]) -> bool {
 }
 
 /// Of those that changed in a measured window.
-pub fn findings(sources: &[ObservedSource], windows: &[(u64, u64)]) -> Vec<Finding> {
+pub fn findings(
+    changes: &[ChangedLine<'_>],
+    sources: &[ObservedSource],
+    windows: &[(u64, u64)],
+) -> Vec<Finding> {
     let finding = |c: &ChangedLine<'_>| {
         let text = format!(
             "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and of the whole time it has no ceiling.{}",
@@ -69,12 +73,11 @@ pub fn findings(sources: &[ObservedSource], windows: &[(u64, u64)]) -> Vec<Findi
         (f.measured, f.threshold) = (Some(c.then), Some(c.first));
         f
     };
-    let mut inside: Vec<ChangedLine<'_>> =
-        changes(sources).into_iter().filter(|c| is_inside(c, windows)).collect();
+    let mut inside: Vec<&ChangedLine<'_>> = changes.iter().filter(|c| is_inside(c, windows)).collect();
     // Of each line the first change: the others are bands beside the rates.
     inside.dedup_by(|b, a| (a.host, a.nic) == (b.host, b.nic));
     let more = inside.len().saturating_sub(MOST_TOLD);
-    let mut out: Vec<Finding> = inside.iter().take(MOST_TOLD).map(finding).collect();
+    let mut out: Vec<Finding> = inside.into_iter().take(MOST_TOLD).map(finding).collect();
     if let Some(last) = out.last_mut().filter(|_| more > 0) {
         last.text += &format!(" So did {more} more.");
     }
@@ -98,7 +101,8 @@ fn used(sources: &[ObservedSource], c: &ChangedLine<'_>) -> String {
     }
 }
 
-fn changes(sources: &[ObservedSource]) -> Vec<ChangedLine<'_>> {
+/// All changes, by line and time.
+pub fn changes(sources: &[ObservedSource]) -> Vec<ChangedLine<'_>> {
     let mut out = sources.iter().flat_map(of_source).collect::<Vec<_>>();
     out.sort_by(|a, b| (a.host, a.nic, a.from_ns).cmp(&(b.host, b.nic, b.from_ns)));
     // Of what two sources tell the first is kept.
@@ -178,7 +182,7 @@ mod tests {
     }
 
     fn told(points: &[(u64, Option<f64>)]) -> Vec<(String, f64, f64)> {
-        spans(&[source(points)], &[]).into_iter().map(|s| (s.what, s.start_s, s.end_s)).collect()
+        spans(&changes(&[source(points)]), &[]).into_iter().map(|s| (s.what, s.start_s, s.end_s)).collect()
     }
 
     #[test]
@@ -194,7 +198,7 @@ mod tests {
         ];
         assert_eq!(told(&all), [("eth0 of s3 at 20Mbit/s, 200Mbit/s before".to_owned(), 15.0, 25.0)]);
         let both = [source(&all), source(&all)];
-        assert_eq!(spans(&both, &[]).len(), 1, "two sources of one line");
+        assert_eq!(spans(&changes(&both), &[]).len(), 1, "two sources of one line");
         assert_eq!(told(&all[..5]).len(), 1, "to the end");
         // Down is no speed, and the same is no other.
         assert_eq!(told(&[(0, Some(200.0)), (5, Some(-1.0)), (10, Some(0.0)), (15, Some(200.0))]), []);

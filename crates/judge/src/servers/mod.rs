@@ -61,11 +61,12 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let not_observed = servers.not_observed.clone();
     servers.background = background::spans(data, &windows);
     let measured: Vec<(u64, u64)> = windows.iter().map(|w| (w.from_ns, w.to_ns)).collect();
-    servers.background.extend(lines::spans(&data.observed, &measured));
+    let changed = lines::changes(&data.observed);
+    servers.background.extend(lines::spans(&changed, &measured));
     servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed)).collect();
     let mut found = findings::of_sources(data, &windows);
     found.extend(rest::findings(data, &windows));
-    found.extend(lines::findings(&data.observed, &measured));
+    found.extend(lines::findings(&changed, &data.observed, &measured));
     found.extend(findings::of_windows(&servers));
     found.extend(findings::of_traffic(data, &servers));
     found.extend(findings::of_limits(&servers));

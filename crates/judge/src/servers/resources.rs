@@ -214,7 +214,7 @@ struct Measured {
     unit: &'static str,
     ceiling_of: &'static str,
     waited: Vec<(f64, bool)>,
-    /// What an interface tells of its speed, beside a line rate of `cluster.toml`; and what it told at the end of each step.
+    /// What an interface tells of its speed, beside a line rate of `cluster.toml`; and of each step the higher of what it told at both ends.
     told: Option<f64>,
     told_each: Vec<Option<f64>>,
     /// Of a drive: time of all requests, their queue included, their number, and their bytes.
@@ -484,9 +484,14 @@ pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
     out
 }
 
+/// `, in` of an interface's kind; nothing of others.
+pub fn way(kind: &str) -> String {
+    kind.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"))
+}
+
 /// `eth0 of s1, out: 1 of 4`.
 pub fn in_words(kind: &str, full: &[&SeenResource], fullest: &SeenResource, all: usize) -> String {
-    let way = kind.strip_prefix("network").map_or(String::new(), |way| format!(",{way}"));
+    let way = way(kind);
     let mut names: Vec<String> = full.iter().map(|s| s.used.name()).collect();
     names.sort();
     names.dedup();

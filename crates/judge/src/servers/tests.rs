@@ -144,7 +144,9 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
         // Of the others nothing was full.
         assert_eq!(limit::of_window(&seen, false, &[]).unwrap().verdict, "none");
     }
-    let [f] = &super::lines::findings(&all, &[(0, 60 * S)])[..] else { panic!() };
+    let [f] = &super::lines::findings(&super::lines::changes(&all), &all, &[(0, 60 * S)])[..] else {
+        panic!()
+    };
     assert!(
         f.text.contains("told a speed of 10Gbit/s until 15.0 s, and of 1Gbit/s from 20.0 s on"),
         "{}",

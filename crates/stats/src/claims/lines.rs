@@ -174,7 +174,7 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
             continue;
         }
         // What a longer measurement would not settle.
-        if figure(ops, Some(w.attempts_per_s)).is_err() && is_throttled_to_nothing(s, w) {
+        if figure(ops, Some(w.attempts_per_s)).is_err() && throttled_to_nothing(s, w).next().is_some() {
             let why = "its interval is as wide as the value itself: nothing got through for a part of the time (F38)";
             out.add(label, plimsoll_model::claim::Undetermined::new(format!("{RATE_OF}{of}"), why));
             continue;
@@ -188,17 +188,17 @@ pub(super) fn rates(s: &RunSummary, a: &Analysis, goal_s: f64, out: &mut Claims)
     }
 }
 
-/// Whether what was refused may be a proxy's whose storage was down.
-fn may_be_down(s: &RunSummary, w: &WorkloadSummary) -> bool {
-    let is_of = |f: &Finding| f.workload.as_ref().is_none_or(|on| *on == w.label());
-    let says = |f: &Finding| f.evidence.iter().any(|(of, what)| [of.as_str(), what] == super::MAY_BE_DOWN);
-    s.findings.iter().any(|f| f.name == super::THROTTLED_TO_NOTHING && is_of(f) && says(f))
+/// What is told of times in which everything was refused as the line ran.
+fn throttled_to_nothing<'a>(s: &'a RunSummary, w: &WorkloadSummary) -> impl Iterator<Item = &'a Finding> {
+    let label = w.label();
+    let is_of = move |f: &&Finding| f.workload.as_ref().is_none_or(|on| *on == label);
+    s.findings.iter().filter(|f| f.name == super::THROTTLED_TO_NOTHING).filter(is_of)
 }
 
-/// Whether everything was refused for a while as the line ran.
-fn is_throttled_to_nothing(s: &RunSummary, w: &WorkloadSummary) -> bool {
-    let is_of = |f: &Finding| f.workload.as_ref().is_none_or(|on| *on == w.label());
-    s.findings.iter().any(|f| f.name == super::THROTTLED_TO_NOTHING && is_of(f))
+/// Whether what was refused may be a proxy's whose storage was down.
+fn may_be_down(s: &RunSummary, w: &WorkloadSummary) -> bool {
+    let says = |f: &Finding| f.evidence.iter().any(|(of, what)| [of.as_str(), what] == super::MAY_BE_DOWN);
+    throttled_to_nothing(s, w).any(says)
 }
 
 /// Whether the line's rate fell for good while it was measured: from one cycle of a benchmark to the next, or within its window.

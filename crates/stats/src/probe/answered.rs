@@ -143,7 +143,7 @@ impl ProbeOutcome {
                 if rested { ", and after a rest as well once the tokens are used up" } else { "" }
             ),
             HeldBack::More { rate, pushed, seconds, .. } if self.ops.known().is_some() => format!(
-                "Insisting costs: a load that is refused gets {} op/s, and one that holds back more: {} op/s passed for {} \
+                "Insisting costs: a load that is refused gets {} op/s, and one that holds back more: {} op/s{PASSED_FOR}{} \
                  without a refusal{}. Configure a rate, not a concurrency.",
                 n(pushed),
                 n(rate.value),
@@ -189,7 +189,7 @@ impl ProbeOutcome {
         };
         let tried = match l.seconds > 0.0 {
             true => format!(
-                "{} op/s passed for {} without a refusal; at {} op/s, requests are refused.",
+                "{} op/s{PASSED_FOR}{} without a refusal; at {} op/s, requests are refused.",
                 n(l.offered),
                 words::span(l.seconds),
                 n(l.refused)

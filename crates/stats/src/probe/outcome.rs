@@ -386,24 +386,7 @@ impl ProbeOutcome {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,
         };
-        // Who refuses small ops refuses large ones: without a rate of theirs that is no limit on bytes.
-        if r == Resource::Bytes
-            && self.ops.refused() >= cause::REFUSED
-            && found.refused() >= cause::REFUSED
-            && found.known().is_none()
-        {
-            return Cause::None;
-        }
-        // Large ops that come to as many per second as small ones that are refused are refused with them.
-        let as_many = self.ops.known().is_none()
-            && found
-                .sustained
-                .is_some_and(|e| e.value / self.large_bytes as f64 >= AS_MANY * self.ops.passed_per_s());
-        if r == Resource::Bytes
-            && self.ops.refused() >= cause::REFUSED
-            && as_many
-            && self.large_bytes > self.small_bytes
-        {
+        if r == Resource::Bytes && self.large_are_refused_as_small() {
             return Cause::None;
         }
         // It refuses, and not by the law that its plateau seemed to have.
@@ -419,6 +402,18 @@ impl ProbeOutcome {
             Some(_) => Cause::None,
             None => found.cause(),
         }
+    }
+
+    /// Who refuses small ops refuses large ones: without a rate of theirs, or where they come to as many per second as small ones whose rate is not
+    /// known, that is no limit on bytes.
+    fn large_are_refused_as_small(&self) -> bool {
+        let (ops, bytes) = (&self.ops, &self.bytes);
+        let no_rate = bytes.refused() >= cause::REFUSED && bytes.known().is_none();
+        let most = AS_MANY * ops.passed_per_s() * self.large_bytes as f64;
+        let as_many = self.large_bytes > self.small_bytes
+            && ops.known().is_none()
+            && bytes.sustained.is_some_and(|e| e.value >= most);
+        ops.refused() >= cause::REFUSED && (no_rate || as_many)
     }
 
     /// The same bytes per second of small and of large ops: what each op costs has no part in it, as it has in any storage.

@@ -46,6 +46,12 @@ impl HaproxyTable {
         }
     }
 
+    /// Of the last period, as far as both counters tell.
+    fn count(&self, t: f64) -> f64 {
+        let left = 1.0 - (t - self.began_s) / self.period_s;
+        self.current + self.previous * left
+    }
+
     fn rotate(&mut self, t: f64) {
         let periods = ((t - self.began_s) / self.period_s).floor();
         if periods >= 1.0 {
@@ -68,16 +74,14 @@ impl ProductLaw for HaproxyTable {
         }
         self.rotate(t);
         if self.over == OverQuota::Spared {
-            let left = 1.0 - (t - self.began_s) / self.period_s;
-            if self.current + self.previous * left >= self.quota {
+            if self.count(t) >= self.quota {
                 return LawAnswer::RefusedAt(t);
             }
             self.current += 1.0;
             return LawAnswer::At(t);
         }
         self.current += 1.0;
-        let left = 1.0 - (t - self.began_s) / self.period_s;
-        let over = self.current + self.previous * left > self.quota;
+        let over = self.count(t) > self.quota;
         self.noted |= over && matches!(self.over, OverQuota::Noted(_));
         match self.over {
             OverQuota::Tarpit(s) if over => LawAnswer::RefusedAt(t + s),
