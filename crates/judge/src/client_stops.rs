@@ -188,7 +188,7 @@ pub fn findings(data: &RunData, lines: &[Line<'_>], searched: bool) -> Vec<Findi
             _ => Rests::ThisOne,
         };
         let several = lines.iter().any(|l| l.parts.iter().any(|p| p.stage.index != stage.index));
-        let mine = lines.iter().filter(|l| l.parts.iter().any(|p| p.stage.index == stage.index));
+        let mine = lines.iter().filter(|l| l.is_in(stage.index));
         let labels: Vec<String> = mine.filter(|_| several).map(Line::label).collect();
         let told = |step: Option<&str>| Stopped { agent, step, stops, load_s, rests }.finding();
         if labels.is_empty() {

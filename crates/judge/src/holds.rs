@@ -153,17 +153,19 @@ pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Findin
     }
 }
 
+/// It is about how well a rate is known.
+pub fn is_of_width(f: &Finding) -> bool {
+    ["no_rate", "wide_interval"].contains(&f.name.as_str())
+}
+
 /// That the mean over levels, or teeth, is known badly is no fault of the run: what it consists of is reported instead.
 pub fn answer_of_shape(held: &[Held], lines: &[Line<'_>], findings: &mut [Finding]) {
     for h in held {
         let Some(line) = lines.get(h.hold.line).filter(|l| l.parts.len() == 1) else { continue };
         let Some(text) = shapes::of_the_mean(&h.hold.verdict) else { continue };
         let label = line.label();
-        let is_of_mean = |f: &&mut Finding| {
-            ["no_rate", "wide_interval"].contains(&f.name.as_str())
-                && f.measured.is_some()
-                && f.workload.as_ref() == Some(&label)
-        };
+        let is_of_mean =
+            |f: &&mut Finding| is_of_width(f) && f.measured.is_some() && f.workload.as_ref() == Some(&label);
         for f in findings.iter_mut().filter(is_of_mean) {
             (f.level, f.text) = (plimsoll_model::Level::Qualified, text.into());
         }

@@ -190,8 +190,7 @@ pub fn judge(
     if !searched {
         findings.extend(outcome::no_figure(&workloads, &findings));
     }
-    let was_out =
-        |l: &Line<'_>| outages.iter().any(|o| l.parts.iter().any(|p| p.stage.index == o.span.stage));
+    let was_out = |l: &Line<'_>| outages.iter().any(|o| l.is_in(o.span.stage));
     throttled::explain(&mut findings, &throttled, &lines, was_out);
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);

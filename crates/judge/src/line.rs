@@ -128,6 +128,11 @@ impl<'a> Line<'a> {
         self.kind != Some(OpKind::Fsync) || self.parts[0].spec().mix.contains_key(&OpKind::Fsync)
     }
 
+    /// Whether any of it is of this stage.
+    pub fn is_in(&self, stage: u32) -> bool {
+        self.parts.iter().any(|p| p.stage.index == stage)
+    }
+
     /// Relative half width of the interval over repeats; of fewer than three there is none.
     pub fn half_width_of_runs(&self, data: &RunData) -> Option<f64> {
         let means = self.run_means(data);

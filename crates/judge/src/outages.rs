@@ -267,7 +267,7 @@ pub fn findings(data: &RunData, outages: &[Outage], lines: &[Line<'_>], searched
         if mine.is_empty() {
             continue;
         }
-        let of_stage = |l: &&Line<'_>| l.parts.iter().any(|p| p.stage.index == stage.index);
+        let of_stage = |l: &&Line<'_>| l.is_in(stage.index);
         let measured = lines.iter().any(|l| of_stage(&l));
         let load_s = (stage.stop_ns.unwrap_or(stage.last_ns) - stage.start_ns) as f64 / 1e9;
         let share = length_s(&mine) / load_s.max(f64::MIN_POSITIVE);
@@ -351,9 +351,7 @@ fn when(o: &Outage) -> String {
 pub fn explain(findings: &mut [Finding], outages: &[Outage], lines: &[Line<'_>]) {
     for f in findings.iter_mut().filter(|f| f.code == "Q03" || f.name == "no_rate" && f.measured.is_some()) {
         let of_line = |l: &&Line<'_>| f.workload.as_ref().is_none_or(|on| *on == l.label());
-        let within = |o: &&Outage| {
-            lines.iter().filter(of_line).any(|l| l.parts.iter().any(|p| p.stage.index == o.span.stage))
-        };
+        let within = |o: &&Outage| lines.iter().filter(of_line).any(|l| l.is_in(o.span.stage));
         let Some(o) = outages.iter().find(within) else { continue };
         let width = f.measured.unwrap_or(0.0) * 100.0;
         f.text = format!(

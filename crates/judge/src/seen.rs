@@ -49,8 +49,7 @@ pub fn judge_stage(
 
 /// What a stage measured.
 fn lines_of<'a>(stage: &StageData, lines: &'a [Line<'a>]) -> Vec<&'a Line<'a>> {
-    let here =
-        |l: &&Line<'_>| !l.together && l.parts.iter().any(|p| p.stage.index == stage.index) && l.is_load();
+    let here = |l: &&Line<'_>| !l.together && l.is_in(stage.index) && l.is_load();
     lines.iter().filter(here).collect()
 }
 
@@ -126,7 +125,7 @@ fn stage_seen(data: &RunData, stage: &StageData, totals: &Totals, lines: &[Line<
         .filter(asked_for)
         .map(|s| workload_seen(data, stage, s, lines, (from, to), option))
         .collect();
-    let sum = |l: &&Line<'_>| l.together && l.parts.iter().any(|p| p.stage.index == stage.index);
+    let sum = |l: &&Line<'_>| l.together && l.is_in(stage.index);
     let summed = |l: &Line<'_>| Some(SumSeen { op: l.kind?, name: l.name.clone(), rate: l.printed(data) });
     let sums = lines.iter().filter(sum).filter_map(summed).collect();
     StageSeen {

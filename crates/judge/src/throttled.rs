@@ -9,6 +9,7 @@ use plimsoll_stats::outage::{Seen, ThrottledTimes};
 use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
+use super::holds::is_of_width;
 use super::line::Line;
 use super::outages::ended_so;
 
@@ -78,7 +79,7 @@ impl StageThrottled {
     }
 
     fn is_of(&self, line: &Line<'_>) -> bool {
-        line.parts.iter().any(|p| Some(p.stage.index) == self.spans.first().map(|t| t.stage))
+        self.spans.first().is_some_and(|t| line.is_in(t.stage))
     }
 
     fn share(&self) -> f64 {
@@ -209,8 +210,7 @@ pub fn explain(
             f.text = f.text.replace(ACTIVE, EITHER);
         }
     }
-    let of_width = |f: &&mut Finding| ["no_rate", "wide_interval"].contains(&f.name.as_str());
-    for f in findings.iter_mut().filter(of_width) {
+    for f in findings.iter_mut().filter(|f| is_of_width(f)) {
         let mine: Vec<&Line<'_>> = lines.iter().filter(is_on(f)).collect();
         let cause = throttled.iter().find(|t| mine.iter().any(|l| t.is_of(l) && !is_explained(l)));
         let Some(cause) = cause else { continue };
