@@ -5,7 +5,8 @@ use plimsoll_model::summary::{BucketSummary, LimitSummary};
 use plimsoll_model::units::{format_size, significant};
 use plimsoll_model::{Estimate, Finding, Level};
 
-use super::questions::{BurstLaw, Cost};
+use super::cost::Cost;
+use super::questions::BurstLaw;
 use super::{Capacity, Cause, DrainEvidence, Found, ProbeOutcome, Resource};
 use crate::laws::{LawContest, RivalLaw};
 use crate::{math, words};
