@@ -199,7 +199,7 @@ fn cell(text: &str) -> String {
 type FindingPlaces = BTreeMap<(String, String), BTreeSet<String>>;
 
 fn findings() -> Result<FindingPlaces> {
-    let mut out = FindingPlaces::new();
+    let mut sources: Vec<(String, String)> = Vec::new();
     for entry in std::fs::read_dir(root().join("crates"))? {
         let dir = entry?.path();
         let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -210,24 +210,53 @@ fn findings() -> Result<FindingPlaces> {
                 if path.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
-                    in_source(&std::fs::read_to_string(&path)?, &name, &mut out);
+                    let text = std::fs::read_to_string(&path)?;
+                    sources.push((
+                        name.clone(),
+                        text.split("#[cfg(test)]").next().unwrap_or_default().to_owned(),
+                    ));
                 }
             }
         }
     }
+    // Constants of a crate's own come before those of others.
+    let mut consts = TextConsts::new();
+    sources.iter().for_each(|(of, text)| text_consts(text, of, &mut consts));
+    let mut out = FindingPlaces::new();
+    sources.iter().for_each(|(of, text)| in_source(text, of, &consts, &mut out));
     Ok(out)
 }
 
-/// A code in quotes, and behind it, in quotes, a name. What only tests make is none.
-fn in_source(text: &str, of: &str, out: &mut FindingPlaces) {
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+/// Values of constants, by name and crate.
+type TextConsts = BTreeMap<String, BTreeMap<String, String>>;
+
+/// `const NAME: &str = "value";`
+fn text_consts(text: &str, of: &str, out: &mut TextConsts) {
+    for behind in text.split("const ").skip(1) {
+        let Some((name, value)) = behind.split_once(": &str = \"") else { continue };
+        let is_ident = !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+        if let Some((value, _)) = value.split_once('"').filter(|_| is_ident) {
+            out.entry(name.to_owned()).or_default().insert(of.to_owned(), value.to_owned());
+        }
+    }
+}
+
+/// A code in quotes, and behind it a name, in quotes or as a constant.
+fn in_source(text: &str, of: &str, consts: &TextConsts, out: &mut FindingPlaces) {
     let mut rest = text;
     while let Some(at) = rest.find('"') {
         rest = &rest[at + 1..];
         let Some((code, after)) = rest.split_once('"').filter(|(code, _)| is_code(code)) else { continue };
         let Some(behind) = after.strip_prefix(',') else { continue };
-        let name =
-            behind.trim_start().strip_prefix('"').and_then(|n| n.split_once('"')).map(|(name, _)| name);
+        let behind = behind.trim_start();
+        let name = match behind.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').map(|(name, _)| name),
+            None => {
+                let path = behind.split([',', ')']).next().unwrap_or_default();
+                let all = consts.get(path.rsplit("::").next().unwrap_or_default());
+                all.and_then(|all| all.get(of).or(all.values().next())).map(String::as_str)
+            }
+        };
         let is_name = |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         if let Some(name) = name.filter(is_name) {
             out.entry((code.to_owned(), name.to_owned())).or_default().insert(of.to_owned());
@@ -294,9 +323,25 @@ mod tests {
     fn findings_are_found_and_those_of_tests_are_not() {
         let mut out = FindingPlaces::new();
         let text = "f(\"V07\", \"client_bound\", x); g(\n \"Q12\",\n \"followed\"); h(\"V7\", \"no\"); i(\"X07\", \"no\");\n#[cfg(test)]\nf(\"V99\", \"of_a_test\")";
-        in_source(text, "stats", &mut out);
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        in_source(text, "stats", &TextConsts::new(), &mut out);
         let codes: Vec<&str> = out.keys().map(|(code, _)| code.as_str()).collect();
         assert_eq!(codes, ["Q12", "V07"]);
+    }
+
+    #[test]
+    fn a_name_may_be_a_constant_of_this_crate_or_another() {
+        let mut consts = TextConsts::new();
+        text_consts("pub const CAUSE: &str = \"limit_cause\";\nconst N: f64 = 1.0;", "stats", &mut consts);
+        text_consts("const CAUSE: &str = \"cause_of_loss\";", "judge", &mut consts);
+        let named = |of: &str, text: &str| {
+            let mut out = FindingPlaces::new();
+            in_source(text, of, &consts, &mut out);
+            out.into_keys().map(|(_, name)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(named("stats", "new(\"F40\", CAUSE, x)"), ["limit_cause"]);
+        assert_eq!(named("judge", "new(\"F40\", claims::CAUSE, x)"), ["cause_of_loss"]);
+        assert_eq!(named("judge", "new(\"F40\", other, x)"), [""; 0]);
     }
 
     #[test]
