@@ -2,6 +2,7 @@
 //! address at the bridge itself, so that its own way is not the narrow one. A token bucket at both ends of each pair holds what a
 //! node sends and what it gets.
 
+use plimsoll_model::observed::BOX_LINK;
 use plimsoll_model::plan::EmbeddedCluster;
 use plimsoll_model::units::LinkRate;
 use plimsoll_setup::SetupError;
@@ -62,12 +63,12 @@ impl BoxNetwork {
 
     /// Of this machine, at the bridge.
     pub fn bridge(&self) -> String {
-        format!("pl-{}", self.name)
+        format!("{BOX_LINK}{}", self.name)
     }
 
     /// The end of a node's link that is at the bridge.
     pub fn host_end(&self, node: u32) -> String {
-        format!("pl-{}-{node}", self.name)
+        format!("{BOX_LINK}{}-{node}", self.name)
     }
 
     /// Where a node is.

@@ -6,6 +6,7 @@ mod found;
 mod op_search;
 
 use op_search::OpSearch;
+use plimsoll_model::OpKind;
 use plimsoll_model::analysis::Saturation;
 use plimsoll_model::plan::Stage;
 use plimsoll_model::units::Span;
@@ -32,6 +33,11 @@ const _: () = {
 /// requests; where each version has to go by itself it takes longer.)
 const CLEANING: f64 = 0.04;
 
+/// Share of a search's time in which what it reads may be written (a choice): the rest is measured.
+const READYING: f64 = 0.2;
+/// Bytes that are written for a search to read where nothing is known of how fast that goes (a guess: 8 s of a gigabit).
+const UNKNOWN_BYTES: f64 = (1 << 30) as f64;
+
 /// The searches, one after the other, as stages.
 #[derive(Debug)]
 pub struct SaturationController {
@@ -45,6 +51,8 @@ pub struct SaturationController {
     /// Of each search that began, seconds from the end of what came before it (of the first: from the run's start) to its first
     /// step: what it needs is made ready.
     ready_s: Vec<f64>,
+    /// Of what the present search reads, to be told once.
+    note: Option<String>,
 }
 
 /// What a plan asks of its searches.
@@ -86,6 +94,15 @@ pub fn search_of(stage: &Stage) -> Option<usize> {
     place(stage).map(|(search, _)| search)
 }
 
+/// The most bytes a second that any step wrote; none: none did.
+fn written_per_s(seen: &[Observation]) -> Option<f64> {
+    let of = |o: &Observation| {
+        let writes = o.series.iter().filter(|s| matches!(s.id.kind, OpKind::Put | OpKind::Multipart));
+        writes.map(|s| s.counts.bytes_ok).sum::<u64>() as f64 / o.window_s.max(f64::MIN_POSITIVE)
+    };
+    seen.iter().map(of).filter(|b| *b > 0.0).reduce(f64::max)
+}
+
 impl SaturationController {
     /// `templates`: of each search the one workload whose concurrency is varied.
     pub fn new(templates: Vec<Stage>, wish: &Wish) -> Self {
@@ -97,6 +114,7 @@ impl SaturationController {
             before: 0,
             budget_s: wish.budget.map(|s| s.0.as_secs_f64()),
             ready_s: Vec::new(),
+            note: None,
         }
     }
 
@@ -117,8 +135,12 @@ impl SaturationController {
         };
         let share_s = ((1.0 - CLEANING) * budget_s - from_s) / left;
         let search = &mut self.searches[self.current];
-        if seen.len() == self.before && share_s < search.least_s() {
-            return false;
+        if seen.len() == self.before {
+            if share_s < search.least_s() {
+                return false;
+            }
+            let bytes = written_per_s(seen).map_or(UNKNOWN_BYTES, |b| READYING * share_s * b);
+            self.note = search.read_no_more_than(bytes as u64);
         }
         search.allot(share_s);
         true
@@ -166,6 +188,9 @@ impl Controller for SaturationController {
     }
 
     fn remark(&mut self) -> Option<ControlRemark> {
+        if let Some(note) = self.note.take() {
+            return Some(note.into());
+        }
         let text = self.searches.get_mut(self.current)?.progress.take()?;
         Some(ControlRemark { is_progress: true, ..text.into() })
     }

@@ -20,6 +20,7 @@ use super::line::Line;
 use super::long_ops::{self, CountedWork};
 use super::part::{Part, horizon_s};
 use super::resources::Resources;
+use super::servers::line_changed_at;
 use super::shapes;
 use super::throttled::RefusedMeanwhile;
 
@@ -109,6 +110,9 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, beside: Refused
     let other = other || beside.window_s.is_some();
     // Whoever took the machine's processors made the step, unless refusals say who did.
     let other = other || (taken && throttle.verdict != ThrottleVerdict::Proved);
+    // And a line that was made slower made the step, unless refusals say otherwise.
+    let by_line = fit.tiers.iter().any(|t| line_changed_at(&data.observed, offset_s + t.cliff_s));
+    let other = other || (by_line && throttle.verdict != ThrottleVerdict::Proved);
     held.cliff_is_answer = closed && !shared && fit.verdict.is_limiter() && !other && shape.is_none();
     if held.cliff_is_answer && kept {
         held.bucket = Some(passive_bucket(line, &fit, x, dt, offset_s));

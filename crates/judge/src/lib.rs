@@ -192,6 +192,7 @@ pub fn judge(
     }
     let was_out = |l: &Line<'_>| outages.iter().any(|o| l.is_in(o.span.stage));
     throttled::explain(&mut findings, &throttled, &lines, was_out);
+    servers::explain(&mut findings, totals);
     if matches!(data.plan.controller, Some(ControllerSpec::Watch { .. })) {
         holds::answer_of_watch(&held, &lines, &mut findings);
     }

@@ -68,6 +68,8 @@ struct Truth {
     made_every_s: u64,
     /// Nobody answers.
     silent: bool,
+    /// The last server is read so many times, and no more.
+    last_read: usize,
 }
 
 const REST: Truth = Truth {
@@ -83,6 +85,7 @@ const REST: Truth = Truth {
     resolution_s: 0,
     made_every_s: 0,
     silent: false,
+    last_read: usize::MAX,
 };
 
 impl Truth {
@@ -151,8 +154,13 @@ impl Truth {
         run.write_env(&env).unwrap();
         load(&run);
         let mut w = run.open_observed(0, "minio s1").unwrap();
-        for s in (0..=SLICES / 10).step_by(4) {
-            w.scrape(&self.scrape(s as f64 + 0.5)).unwrap();
+        for (i, s) in (0..=SLICES / 10).step_by(4).enumerate() {
+            let mut scrape = self.scrape(s as f64 + 0.5);
+            if i >= self.last_read {
+                let last = format!("s{}", self.seen);
+                scrape.subjects.retain(|s| s.host != last);
+            }
+            w.scrape(&scrape).unwrap();
         }
         w.finish().unwrap();
         run.seal("done").unwrap();
@@ -320,6 +328,8 @@ fn requests_that_are_not_ours_are_told_from_a_twentieth_on() {
     // Small requests of others move no bytes to speak of: they are told by their number alone.
     let small = Truth { others: 40.0, others_bytes: 1000.0, ..REST }.judged();
     assert!(found(&small, "F72").is_some() && found(&small, "F97").is_none());
+    // One of four was read once, and what it counted is missing: no request is one that nobody counted.
+    assert_eq!(found(&Truth { last_read: 1, ..REST }.judged(), "F72"), None);
     // Of four servers three are looked at.
     let f = Truth { seen: 3, ..REST }.judged();
     let f = found(&f, "F72").unwrap();

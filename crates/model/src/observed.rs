@@ -154,9 +154,12 @@ impl ServerQuantity {
     }
 }
 
+/// What the links of a cluster in a box begin with, at the machine that it is on.
+pub const BOX_LINK: &str = "pl-";
 /// Interfaces that carry nothing by themselves: what goes through them is counted again where it goes out.
-const NO_NICS: [&str; 12] =
-    ["lo", "veth", "br-", "virbr", "docker", "cni", "flannel", "cali", "ifb", "dummy", "tun", "tap"];
+const NO_NICS: [&str; 13] = [
+    "lo", "veth", "br-", "virbr", "docker", "cni", "flannel", "cali", "ifb", "dummy", "tun", "tap", BOX_LINK,
+];
 /// Devices whose work their members count again, or that are none.
 const NO_DRIVES: [&str; 7] = ["dm-", "md", "loop", "ram", "zram", "sr", "fd"];
 

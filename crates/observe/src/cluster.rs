@@ -12,7 +12,7 @@ use plimsoll_model::text::clean;
 use plimsoll_model::units::{LineRate, Size};
 use serde_json::Value;
 
-use crate::page::host_part;
+use crate::page::{PARTIAL_PAGE, host_part};
 use crate::text::{self, MetricSeries, NotMetrics};
 
 /// What was found, source by source.
@@ -25,6 +25,8 @@ pub struct FoundCluster {
     failure_domain: Option<String>,
     tls: Option<bool>,
     nodes: BTreeMap<String, ClusterNode>,
+    /// Nodes whose processors are their machine's, which they share: what a server there counts is of all of them.
+    shared_cpus: BTreeSet<String>,
     /// What has to be looked at by a person, in sentences.
     pub remarks: Vec<String>,
 }
@@ -95,7 +97,7 @@ impl FoundCluster {
 
     /// A page of node_exporter, of the host that is called so.
     pub fn add_node(&mut self, page: &str, host: &str) -> Result<(), NotMetrics> {
-        const WANTED: [&str; 8] = [
+        const WANTED: [&str; 9] = [
             "node_cpu_seconds_total",
             "node_memory_MemTotal_bytes",
             "node_network_speed_bytes",
@@ -104,6 +106,7 @@ impl FoundCluster {
             "node_disk_info",
             "container_spec_cpu_quota",
             "container_spec_cpu_period",
+            PARTIAL_PAGE,
         ];
         let page = text::parse(page, |name| WANTED.contains(&name))?;
         let of = |name: &'static str| page.series.iter().filter(move |s| s.name == name);
@@ -123,6 +126,9 @@ impl FoundCluster {
             .take(MOST_PARTS)
             .collect();
         let mut remarks = Vec::new();
+        if of(PARTIAL_PAGE).next().is_some() && cpus.is_empty() && quota.is_none() {
+            self.shared_cpus.insert(host.to_owned());
+        }
         let node = self.node(host);
         let counted = (!cpus.is_empty()).then_some(cpus.len() as f64);
         node.cpus = quota.or(counted).or(node.cpus);
@@ -209,6 +215,17 @@ impl FoundCluster {
         let (software, software_version) = self.software.unwrap_or_else(|| ("other".into(), None));
         if self.nodes.is_empty() {
             return None;
+        }
+        if !self.shared_cpus.is_empty() {
+            self.remarks.push(format!(
+                "{} nodes share the processors of the machine that they are on: no node has cpus of its own",
+                self.shared_cpus.len()
+            ));
+        }
+        for (host, node) in &mut self.nodes {
+            if self.shared_cpus.contains(host) {
+                node.cpus = None;
+            }
         }
         let nodes: Vec<ClusterNode> = self.nodes.into_values().map(with_drives_folded).collect();
         if nodes.iter().all(|n| n.nics.is_empty()) {
@@ -434,6 +451,16 @@ mod tests {
         let (c, remarks) = of(page(""), true);
         assert_eq!((c.nodes[0].cpus, c.nodes[0].nic("eth0").unwrap().rate), (Some(2.0), None));
         assert!(remarks[0].contains("eth0 of s1 does not say its line rate"), "{remarks:?}");
+        // Nodes in a box share the processors of their machine: each was said to have all of them.
+        for minio_first in [true, false] {
+            let (c, remarks) = of(page(&format!("{speed}{PARTIAL_PAGE} 1\n")), minio_first);
+            assert_eq!(c.nodes[0].cpus, None);
+            assert!(remarks.iter().any(|r| r.contains("share the processors")), "{remarks:?}");
+            assert_eq!(
+                of(page(&format!("{speed}{quota}{PARTIAL_PAGE} 1\n")), minio_first).0.nodes[0].cpus,
+                Some(0.3)
+            );
+        }
         // Of several groups none is the server's, as far as is known; and none is no limit.
         for odd in [format!("{quota}container_spec_cpu_quota{{id=\"/\"}} 1\n"), quota.replace("30000", "-1")]
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Sample;
-use plimsoll_model::observed::ServerQuantity as Q;
+use plimsoll_model::observed::{BOX_LINK, ServerQuantity as Q};
 use plimsoll_model::sample::Role;
 use plimsoll_model::summary::servers::{ResourceUse, ServersSummary, ceiling_words};
 use plimsoll_store::{RunData, ServerStep, SubjectSteps, server_steps};
@@ -306,7 +306,8 @@ fn columns(last: &Sample) -> Vec<Column> {
         let pick: Pick = Box::new(move |a, b, dt| Some(delta(a.psi_ns[i], b.psi_ns[i]) / 1e7 / dt));
         add("cpu", &format!("Stalled on {what}"), "%", None, pick);
     }
-    for nic in last.nics.keys() {
+    // The links of a cluster in a box are its nodes'.
+    for nic in last.nics.keys().filter(|n| !n.starts_with(BOX_LINK)) {
         for (i, what) in ["received", "sent"].iter().enumerate() {
             let n = nic.clone();
             let pick: Pick =

@@ -24,6 +24,8 @@ pub struct Table {
     pub keys: usize,
 }
 
+/// Key columns stay as wide as this at the least.
+const LEAST_KEY: usize = 12;
 const GAP: usize = 2;
 
 impl Table {
@@ -96,9 +98,10 @@ impl Table {
         self.rows.iter_mut().map(|r| (r[0].clone(), r.remove(i))).collect()
     }
 
-    /// Plain text. Too wide a table is split into several that repeat the key columns.
+    /// Plain text. Too wide a table is split into several that repeat the key columns; names that leave no room for a column beside them
+    /// lose their middle.
     pub fn plain(&self, width: usize) -> String {
-        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
+        let widths = self.widths_within(width);
         let keys: Vec<usize> = (0..self.keys.min(widths.len())).collect();
         let key_width: usize = keys.iter().map(|i| widths[*i] + GAP).sum();
         let mut out = String::new();
@@ -118,6 +121,21 @@ impl Table {
         out
     }
 
+    /// Of each column as wide as it is, but key columns narrower where the widest of the others has no room beside them.
+    fn widths_within(&self, width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
+        let keys = self.keys.min(widths.len());
+        let widest = widths[keys..].iter().copied().max().unwrap_or(0).min(width / 2);
+        loop {
+            let taken: usize = widths[..keys].iter().map(|w| w + GAP).sum();
+            let most = widths[..keys].iter_mut().filter(|w| **w > LEAST_KEY).max();
+            match most.filter(|_| taken + widest > width) {
+                Some(w) => *w -= 1,
+                None => return widths,
+            }
+        }
+    }
+
     fn part(&self, out: &mut String, columns: &[usize], widths: &[usize]) {
         let heads: Vec<&str> = self.columns.iter().map(|c| c.0.as_str()).collect();
         self.line(out, columns, widths, &heads);
@@ -135,9 +153,10 @@ impl Table {
                 line.push_str(&" ".repeat(GAP));
             }
             let w = widths[*i];
+            let cell = without_middle(cells[*i], w);
             match self.columns[*i].1 {
-                Align::Left => write!(line, "{:<w$}", cells[*i]),
-                Align::Right => write!(line, "{:>w$}", cells[*i]),
+                Align::Left => write!(line, "{cell:<w$}"),
+                Align::Right => write!(line, "{cell:>w$}"),
             }
             .expect("writing to a string does not fail");
         }
@@ -193,6 +212,17 @@ impl Table {
         out.push_str("</tbody></table>");
         out
     }
+}
+
+/// At most so many characters: names differ at both ends.
+fn without_middle(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
+    let all: Vec<char> = text.chars().collect();
+    if all.len() <= most || most == 0 {
+        return text.into();
+    }
+    let head = (most - 1).div_ceil(2);
+    let tail = all.len() - (most - 1 - head);
+    all[..head].iter().chain(&['…']).chain(&all[tail..]).collect::<String>().into()
 }
 
 /// User text that must not become Markdown.
@@ -297,6 +327,19 @@ mod tests {
         let narrow = sample().plain(20);
         assert!(narrow.lines().all(|l| l.chars().count() <= 20), "{narrow}");
         assert_eq!(narrow.matches("put").count(), 2);
+    }
+
+    #[test]
+    fn long_names_lose_their_middle_and_no_line_is_too_wide() {
+        let mut t = Table::new("Steps", 1, &["step", ">op/s", "verdict"]);
+        let name = format!("put 1 MiB {} 16 in flight", "with a long name ".repeat(8));
+        t.push(vec![name.clone(), "1,234 ± 12".into(), "below its ceiling".into()]);
+        let text = t.plain(100);
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        assert!(text.contains("put 1 MiB") && text.contains('…') && text.contains("16 in flight"), "{text}");
+        assert!(t.markdown().contains(&name), "whole elsewhere");
+        assert_eq!(without_middle("abcdefgh", 5), "ab…gh");
+        assert_eq!(without_middle("abcde", 5), "abcde");
     }
 
     #[test]

@@ -123,6 +123,10 @@ pub enum SaturationAction {
 pub struct SaturationObservation {
     /// Of ops that ended `Ok`.
     pub ops_per_s: f64,
+    /// How many those are: the fewer, the less sure their rate. 0: more than need be counted.
+    pub ops: u64,
+    /// Standard deviation of their time in system over its mean.
+    pub latency_cv: f64,
     /// Time in system of these.
     pub mean_latency_s: f64,
     /// Median response; absent: too few ops.
@@ -186,6 +190,18 @@ impl Point {
         math::mean(&self.seen.iter().map(|o| o.ops_per_s.max(1e-12).ln()).collect::<Vec<_>>())
     }
 
+    /// What of the variance of a rate's logarithm counting alone makes: where a window begins and ends among ops that go in step, and
+    /// that no op takes just as long as the next (a renewal process).
+    fn counting(&self) -> f64 {
+        // Two ends, each anywhere in a round of all in flight.
+        let ends = f64::from(self.concurrency).powi(2) / 6.0;
+        let of = |o: &SaturationObservation| {
+            let n = o.ops as f64;
+            if o.ops == 0 { 0.0 } else { (n * o.latency_cv.powi(2) + ends) / (n * n) }
+        };
+        math::mean(&self.seen.iter().map(of).collect::<Vec<_>>()) / self.seen.len().max(1) as f64
+    }
+
     fn latency_s(&self) -> f64 {
         math::mean(&self.seen.iter().map(|o| o.mean_latency_s).collect::<Vec<_>>())
     }
@@ -227,7 +243,7 @@ pub struct SaturationOutcome {
     pub refused: f64,
     /// The least concurrency from which on all that were tried were refused attempts; none: the largest was not.
     pub refused_from: Option<u32>,
-    /// Set when the first rung, measured again, differs by more than 5 % (and its noise).
+    /// Set when the first rung, measured again, differs by more than 5 %, than repeats differ, and than two counts of so few ops would.
     pub changed: Option<f64>,
 }
 
@@ -243,7 +259,7 @@ pub struct SaturationSearch {
     best: f64,
     rounds: u32,
     ended: Option<Ended>,
-    returned: Vec<f64>,
+    returned: Vec<SaturationObservation>,
     /// Measurements that were asked for.
     steps: u32,
     /// Time of the search so far, and of each step what its load did not take, on the caller's clock.
@@ -351,7 +367,7 @@ impl SaturationSearch {
                 return;
             }
             SaturationPhase::Return => {
-                self.returned.push(o.ops_per_s);
+                self.returned.push(o);
                 return;
             }
             SaturationPhase::Ladder | SaturationPhase::Confirm => {}

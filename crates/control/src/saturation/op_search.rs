@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use plimsoll_model::plan::{Cell, Pacing, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
-use plimsoll_model::{Finding, Histogram, analysis};
+use plimsoll_model::{Finding, Histogram, OpKind, analysis};
 use plimsoll_stats::load_points::{self, LoadPointPlan};
 use plimsoll_stats::saturation::{
     self, Ended, LEAST_STEP_S, SaturationAction, SaturationOptions, SaturationPhase,
@@ -22,6 +22,10 @@ const PERCENTILE: f64 = 0.99;
 const ROOM: u32 = 4;
 /// Load points get at most this share of a budget, and each no more than it would without one.
 const POINTS_SHARE: f64 = 0.5;
+/// What works on objects that are written before it.
+const READING: [OpKind; 5] = [OpKind::Get, OpKind::GetRange, OpKind::Stat, OpKind::List, OpKind::Copy];
+/// So many objects are read at the least: that not all readers read the same one (a choice).
+const LEAST_OBJECTS: u64 = 16;
 /// With less than so many steps a search shows no more than that it ended, and takes the time of those after it (a choice).
 const LEAST_STEPS: f64 = 3.0;
 
@@ -112,6 +116,28 @@ impl OpSearch {
         });
         let of_points = self.point_s.map_or(0.0, |s| points * (s + ramp_s));
         self.search.allot(budget_s - of_points, self.asked_s.is_some());
+    }
+
+    /// Has it read so few objects that writing them first is no more than `bytes`: making them ready is of the same budget. Gives what is to
+    /// be told of it. A data set with a name is what it is.
+    pub fn read_no_more_than(&mut self, bytes: u64) -> Option<String> {
+        let mut told = None;
+        for w in &mut self.template.workloads {
+            let reads = w.mix.keys().any(|k| READING.contains(k)) && !w.mix.keys().any(|k| k.is_block());
+            let o = w.object.get_or_insert_default();
+            if !reads || o.dataset.is_some() || o.existing.is_some() {
+                continue;
+            }
+            let most = (bytes / w.size.mean_bytes().max(1)).max(LEAST_OBJECTS);
+            if o.objects > most {
+                told = Some(format!(
+                    "{} uses {most} objects in place of {}: writing more of them first would take too much of --budget.",
+                    w.name, o.objects
+                ));
+                o.objects = most;
+            }
+        }
+        told
     }
 
     /// A budget below this is none.
@@ -282,6 +308,8 @@ fn observe(o: &Observation) -> saturation::SaturationObservation {
     let share = |n: u64| if ended > 0 { n as f64 / ended as f64 } else { 0.0 };
     saturation::SaturationObservation {
         ops_per_s: if o.window_s > 0.0 { ok as f64 / o.window_s } else { 0.0 },
+        ops: ok,
+        latency_cv: if latency.mean() > 0.0 { latency.stdev() / latency.mean() } else { 0.0 },
         mean_latency_s: latency.mean() / 1e9,
         p50_s: at(0.5, 1),
         p99_s: at(0.99, 1000),

@@ -1,6 +1,6 @@
 //! What servers counted beside what we did between the same two readings: requests, bytes, processor time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::summary::servers::{DaemonUse, RequestCount};
@@ -67,25 +67,51 @@ fn done(
     sum
 }
 
-/// Requests by op, between the first and last reading of those daemons that name it.
-pub fn requests(data: &RunData, w: &SeenWindow<'_>) -> Vec<RequestCount> {
+/// Daemons by host and name.
+pub type Daemons<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// Of each op of ours who ever counted requests of it.
+pub fn tellers(data: &RunData) -> BTreeMap<&'static str, Daemons<'_>> {
+    let mut out: BTreeMap<&'static str, Daemons<'_>> = BTreeMap::new();
+    for s in data.observed.iter().flat_map(|s| &s.scrapes).flat_map(|s| &s.subjects) {
+        for r in s.readings.iter().filter(|r| r.quantity == Q::Requests) {
+            let of = OPS.iter().find(|(_, names)| names.contains(&r.label.to_ascii_lowercase().as_str()));
+            if let Some((kind, _)) = of {
+                out.entry(kind.name()).or_default().insert((s.host.as_str(), s.daemon.as_str()));
+            }
+        }
+    }
+    out
+}
+
+/// Requests by op, between the first and last reading of those daemons that name it: of all that ever did.
+pub fn requests(
+    data: &RunData,
+    w: &SeenWindow<'_>,
+    tellers: &BTreeMap<&'static str, Daemons<'_>>,
+) -> Vec<RequestCount> {
     let mut out = Vec::new();
     for (kind, names) in OPS {
+        let is_op = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
         let (mut servers, mut span): (f64, Option<(u64, u64)>) = (0.0, None);
+        let mut counting = BTreeSet::new();
         for s in &w.subjects {
             for step in &s.steps {
-                let counted = step
-                    .deltas(Q::Requests)
-                    .filter(|(op, _)| names.contains(&op.to_ascii_lowercase().as_str()));
+                let counted = step.deltas(Q::Requests).filter(|(op, _)| is_op(op));
                 let counted = counted.map(|(_, n)| n).reduce(|a, b| a + b);
                 if let Some(n) = counted {
                     servers += n;
+                    counting.insert((s.host, s.daemon));
                     let (from, to) = span.unwrap_or((step.from_ns, step.to_ns));
                     span = Some((from.min(step.from_ns), to.max(step.to_ns)));
                 }
             }
         }
         let Some((from_ns, to_ns)) = span else { continue };
+        // Of one that was not read twice in this window the count is missing, and with it that of all.
+        if tellers.get(kind.name()).is_some_and(|all| all.iter().any(|d| !counting.contains(d))) {
+            continue;
+        }
         let ours = done(data, w.stage, kind, None, from_ns, to_ns);
         let ours = (ours.ok() + ours.throttled() + ours.failed()) as f64;
         if ours + servers == 0.0 {

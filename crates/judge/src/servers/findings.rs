@@ -30,21 +30,7 @@ const HOT_SHARE: f64 = 0.5;
 /// Of each source by itself.
 pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
     let mut out: Vec<Finding> = data.observed.iter().flat_map(of_source).collect();
-    for w in windows.iter().filter(|w| w.subjects.iter().all(|s| s.steps.is_empty())) {
-        let seconds = w.to_ns.saturating_sub(w.from_ns) as f64 / 1e9;
-        // Where nobody answers more time is no remedy.
-        let text = if data.observed.iter().all(is_silent) {
-            "No observed source answered, so nothing is said of what the servers did. Check that their addresses and ports are those \
-             of exporters, and that they can be reached from here."
-                .to_owned()
-        } else {
-            format!(
-                "No server was read twice within the measured {seconds:.1} s, so nothing is said of what the servers did. Measure for \
-                 longer, or ask more often (--observe-every)."
-            )
-        };
-        out.push(Finding::new("F78", "too_few_readings", Level::Info, text));
-    }
+    out.extend(too_few(data, windows));
     for (s, (from, to)) in
         windows.iter().flat_map(|w| &w.subjects).flat_map(|s| s.restarts.iter().map(move |r| (s, r)))
     {
@@ -58,6 +44,35 @@ pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
     }
     out.dedup_by(|a, b| a.text == b.text);
     out
+}
+
+/// Of windows in which no server was read twice: which ones, where others tell.
+fn too_few(data: &RunData, windows: &[SeenWindow<'_>]) -> Option<Finding> {
+    let seconds = |w: &&SeenWindow<'_>| w.to_ns.saturating_sub(w.from_ns) as f64 / 1e9;
+    let blind: Vec<&SeenWindow<'_>> =
+        windows.iter().filter(|w| w.subjects.iter().all(|s| s.steps.is_empty())).collect();
+    let longest_s = blind.iter().map(seconds).reduce(f64::max)?;
+    let (n, all) = (blind.len(), windows.len());
+    // Where nobody answers more time is no remedy.
+    let text = if data.observed.iter().all(is_silent) {
+        "No observed source answered, so nothing is said of what the servers did. Check that their addresses and ports are those \
+         of exporters, and that they can be reached from here."
+            .to_owned()
+    } else {
+        let which = match (n, all) {
+            (1, 1) => {
+                format!("within the measured {longest_s:.1} s, so nothing is said of what the servers did")
+            }
+            (n, all) if n == all => {
+                format!("in any of the {all} measured windows, so nothing is said of what the servers did")
+            }
+            (n, all) => format!(
+                "in {n} of {all} measured windows (the longest has {longest_s:.1} s), so of those nothing is said"
+            ),
+        };
+        format!("No server was read twice {which}. Measure for longer, or ask more often (--observe-every).")
+    };
+    Some(Finding::new("F78", "too_few_readings", Level::Info, text))
 }
 
 fn is_silent(s: &ObservedSource) -> bool {

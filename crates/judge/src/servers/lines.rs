@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::observed::{ServerQuantity as Q, is_nic};
 use plimsoll_model::summary::servers::{BackgroundSpan, ceiling_words};
+use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level};
 use plimsoll_store::{ObservedSource, server_steps};
+
+use crate::holds::is_of_width;
 
 /// A line at another speed than the first that was told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,9 @@ const MOST_BANDS: usize = 20;
 /// A speed above this is none that a line has (100 Tbit/s): a page tells fancies.
 const FASTEST: f64 = 1.25e13;
 
+/// How far from a change a fall of the rate may be for it to be of it: what is queued goes on for a while. (A choice.)
+const SLACK_S: f64 = 3.0;
+
 fn in_words(bytes_per_s: f64) -> String {
     ceiling_words("network in", "B/s", bytes_per_s).unwrap_or_default()
 }
@@ -35,6 +41,12 @@ fn in_words(bytes_per_s: f64) -> String {
 impl ChangedLine<'_> {
     fn name(&self) -> String {
         format!("{} of {}", self.nic, self.host)
+    }
+
+    /// Whether it changed then, as far as readings tell.
+    pub fn is_at(&self, at_s: f64) -> bool {
+        let s = |ns: u64| ns as f64 / 1e9;
+        (s(self.before_ns) - SLACK_S..=s(self.from_ns) + SLACK_S).contains(&at_s)
     }
 }
 
@@ -53,23 +65,28 @@ fn is_inside(c: &ChangedLine<'_>, windows: &[(u64, u64)]) -> bool {
     windows.iter().any(|(from_ns, to_ns)| c.before_ns <= *to_ns && c.to_ns >= *from_ns)
 }
 
-/// Of those that changed in a measured window.
+/// Name of the finding of a line whose speed changed.
+const LINE_CHANGED: &str = "line_changed";
+
+/// Of those that changed in a measured window. `ended`: ops that succeeded between two times.
 pub fn findings(
     changes: &[ChangedLine<'_>],
     sources: &[ObservedSource],
     windows: &[(u64, u64)],
+    ended: impl Fn(u64, u64) -> f64,
 ) -> Vec<Finding> {
     let finding = |c: &ChangedLine<'_>| {
         let text = format!(
-            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and of the whole time it has no ceiling.{}",
+            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and of the whole time it has no ceiling.{}{}",
             c.name(),
             in_words(c.first),
             c.before_ns as f64 / 1e9,
             in_words(c.then),
             c.from_ns as f64 / 1e9,
-            used(sources, c)
+            used(sources, c),
+            before_and_then(c, windows, &ended)
         );
-        let mut f = Finding::new("F77", "line_changed", Level::Qualified, text);
+        let mut f = Finding::new("F77", LINE_CHANGED, Level::Qualified, text);
         (f.measured, f.threshold) = (Some(c.then), Some(c.first));
         f
     };
@@ -82,6 +99,38 @@ pub fn findings(
         last.text += &format!(" So did {more} more.");
     }
     out
+}
+
+/// Rates on both sides of a change: a mean over both is of neither.
+fn before_and_then(c: &ChangedLine<'_>, windows: &[(u64, u64)], ended: impl Fn(u64, u64) -> f64) -> String {
+    let Some((from_ns, to_ns)) = windows.iter().find(|(from, to)| c.before_ns > *from && c.from_ns < *to)
+    else {
+        return String::new();
+    };
+    let of = |from_ns: u64, to_ns: u64| {
+        let (ops, s) = (ended(from_ns, to_ns), to_ns.saturating_sub(from_ns) as f64 / 1e9);
+        (s > 0.0).then(|| format!("{ops:.0} ops succeeded in {s:.1} s ({}/s)", significant(ops / s, 3)))
+    };
+    let both = of(*from_ns, c.before_ns).zip(of(c.from_ns, c.to_ns.min(*to_ns)));
+    both.filter(|_| ended(*from_ns, *to_ns) > 0.0)
+        .map_or(String::new(), |(before, then)| format!(" Before it {before}, then {then}."))
+}
+
+/// A wide interval of a rate over two speeds has its reason, where there is one window that both are in.
+pub fn explain(findings: &mut [Finding]) {
+    if !findings.iter().any(|f| f.name == LINE_CHANGED) {
+        return;
+    }
+    for f in findings.iter_mut().filter(|f| is_of_width(f) && !f.text.contains("because")) {
+        let width = match f.measured {
+            Some(w) if w < 1.0 => format!("±{:.1} % (at most 10 % is acceptable)", 100.0 * w),
+            _ => "as wide as the rate itself".to_owned(),
+        };
+        f.text = format!(
+            "The confidence interval is {width} because the speed of a line changed meanwhile: F77 has the rates before it and after. \
+             A longer run would not fix that."
+        );
+    }
 }
 
 /// What went over it at its other speed, as parts of that: whether it was full then.
@@ -199,6 +248,9 @@ mod tests {
         assert_eq!(told(&all), [("eth0 of s3 at 20Mbit/s, 200Mbit/s before".to_owned(), 15.0, 25.0)]);
         let both = [source(&all), source(&all)];
         assert_eq!(spans(&changes(&both), &[]).len(), 1, "two sources of one line");
+        let slower = [source(&all)];
+        let at = |s: f64| changes(&slower).iter().any(|c| c.is_at(s));
+        assert!(at(5.0) && at(16.0) && !at(1.0) && !at(24.0));
         assert_eq!(told(&all[..5]).len(), 1, "to the end");
         // Down is no speed, and the same is no other.
         assert_eq!(told(&[(0, Some(200.0)), (5, Some(-1.0)), (10, Some(0.0)), (15, Some(200.0))]), []);

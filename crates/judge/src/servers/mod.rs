@@ -15,7 +15,7 @@ mod traffic;
 #[cfg(test)]
 mod truths;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::analysis::Saturation;
 use plimsoll_model::observed::ServerQuantity as Q;
@@ -63,14 +63,31 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let measured: Vec<(u64, u64)> = windows.iter().map(|w| (w.from_ns, w.to_ns)).collect();
     let changed = lines::changes(&data.observed);
     servers.background.extend(lines::spans(&changed, &measured));
-    servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed)).collect();
+    let tellers = counts::tellers(data);
+    servers.windows = windows.iter().filter_map(|w| summary_of(data, w, &not_observed, &tellers)).collect();
     let mut found = findings::of_sources(data, &windows);
     found.extend(rest::findings(data, &windows));
-    found.extend(lines::findings(&changed, &data.observed, &measured));
+    let ended = |from_ns: u64, to_ns: u64| {
+        let of = |s: &StageData| counts::Moved::between(data, s, from_ns, to_ns).ok;
+        data.stages.iter().filter(|s| s.void.is_none()).map(of).sum()
+    };
+    found.extend(lines::findings(&changed, &data.observed, &measured, ended));
     found.extend(findings::of_windows(&servers));
     found.extend(findings::of_traffic(data, &servers));
     found.extend(findings::of_limits(&servers));
     Some((servers, found))
+}
+
+/// Of one window: a wide interval of a rate over two speeds of a line.
+pub fn explain(findings: &mut [Finding], totals: &[Totals]) {
+    if totals.len() == 1 {
+        lines::explain(findings);
+    }
+}
+
+/// Whether the speed of an observed line changed at about this time of the run.
+pub fn line_changed_at(sources: &[ObservedSource], at_s: f64) -> bool {
+    lines::changes(sources).iter().any(|c| c.is_at(at_s))
 }
 
 /// Servers' resources as candidates for the bottleneck: of each kind the fullest, by the names of all that are at their ceiling.
@@ -97,7 +114,10 @@ pub fn with_ceilings(searches: &mut [Saturation], data: &RunData) {
 /// How full the resources of observed hosts were, over all of these readings: for whoever looks while a run goes on.
 pub fn server_resources(sources: &[ObservedSource], cluster: Option<&Cluster>) -> Vec<ResourceUse> {
     let steps = server_steps(sources, 0, u64::MAX);
-    resources::of_window(&steps, cluster).into_iter().map(|s| s.used).collect()
+    resources::of_window(&steps, &resources::with_nics(sources), cluster)
+        .into_iter()
+        .map(|s| s.used)
+        .collect()
 }
 
 /// What the run was told that the servers are made of.
@@ -111,17 +131,23 @@ fn is_here(data: &RunData) -> bool {
 }
 
 fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
+    let exported = resources::with_nics(&data.observed);
     let seen = |t: &Totals| {
         let stage = data.stages.iter().find(|s| s.index == t.window.stage && s.void.is_none())?;
         let (from_ns, to_ns) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
         let subjects = server_steps(&data.observed, from_ns, to_ns);
-        let resources = resources::of_window(&subjects, cluster(data));
+        let resources = resources::of_window(&subjects, &exported, cluster(data));
         Some(SeenWindow { stage, from_ns, to_ns, subjects, resources })
     };
     totals.iter().filter_map(seen).collect()
 }
 
-fn summary_of(data: &RunData, w: &SeenWindow<'_>, not_observed: &[String]) -> Option<ServersWindow> {
+fn summary_of(
+    data: &RunData,
+    w: &SeenWindow<'_>,
+    not_observed: &[String],
+    tellers: &BTreeMap<&'static str, counts::Daemons<'_>>,
+) -> Option<ServersWindow> {
     let (from_ns, to_ns) = w.span()?;
     let seconds = to_ns.saturating_sub(from_ns) as f64 / 1e9;
     let moved = counts::Moved::between(data, w.stage, from_ns, to_ns);
@@ -134,7 +160,7 @@ fn summary_of(data: &RunData, w: &SeenWindow<'_>, not_observed: &[String]) -> Op
         end_s: to_ns as f64 / 1e9,
         resources,
         daemons: counts::daemons(data, w),
-        requests: counts::requests(data, w),
+        requests: counts::requests(data, w, tellers),
         clients_read_per_s: moved.read / seconds,
         clients_wrote_per_s: moved.written / seconds,
         drives_read_per_s: traffic::on_drives(&w.subjects, Q::DiskReadBytes),
@@ -199,6 +225,10 @@ fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<St
     let scarce = windows.iter().flat_map(|w| &w.resources).filter(|s| s.scarce_s.is_some());
     let scarce: BTreeSet<String> = scarce.map(|s| format!("{} of most of the time", s.used.name())).collect();
     out.extend(scarce);
+    let changed = windows.iter().flat_map(|w| &w.resources).filter(|s| s.used.verdict == resources::CHANGED);
+    let changed: BTreeSet<String> =
+        changed.map(|s| format!("{}, whose speed changed", s.used.name())).collect();
+    out.extend(changed);
     let hosts: BTreeSet<&str> = windows.iter().flat_map(|w| &w.subjects).map(|s| s.host).collect();
     let endpoints = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
     let missing: BTreeSet<&str> =

@@ -6,7 +6,7 @@
 //! What a line carries, a quota allows or a drive was measured to give is known from `cluster.toml` where it says so: an exporter does not
 //! know of a shaper in front of its interface.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::Cluster;
 use plimsoll_model::cluster::ClusterNode;
@@ -14,7 +14,7 @@ use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::summary::servers::ResourceUse;
 use plimsoll_stats::attribution::{Candidate, Observed};
 use plimsoll_stats::math::median;
-use plimsoll_store::{ServerStep, SubjectSteps};
+use plimsoll_store::{ObservedSource, ServerStep, SubjectSteps};
 
 /// Kinds as the summary names them, and in words.
 pub const KINDS: [(&str, &str); 4] = [
@@ -45,6 +45,10 @@ const COUNTED: f64 = 0.95;
 /// that tells fancies. A guess: bursts and caches that a short window holds stay below.
 const NO_CEILING: f64 = 1.5;
 
+/// How far above all a share may seem to be: readings are off by the way to them (measured below 2 % over 5 s), and a shaper lets a bucket through at
+/// once. It is all then.
+const OFF_BY_READING: f64 = 0.02;
+
 /// How far above the speed that an interface tells its rate may be for it to be believed: bursts of a shaper, and readings that are off in time.
 const OF_ITS_SPEED: f64 = 1.05;
 /// Part of the time in which it may be above that all the same.
@@ -59,6 +63,9 @@ const SAME_WORK: f64 = 2.0;
 const LEAST_PEERS: usize = 2;
 /// Drives that are compared with their peers, those whose requests take longest: each is held against all others.
 const MOST_COMPARED: usize = 64;
+
+/// Verdict on an interface whose speed changed while it was looked at.
+pub const CHANGED: &str = "its speed changed";
 
 /// Who says what a ceiling is, where it is not the exporter.
 const OF_CLUSTER: &str = "cluster.toml";
@@ -109,8 +116,20 @@ impl SeenResource {
     }
 }
 
-/// All resources of hosts, and of daemons those that only they tell of.
-pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Vec<SeenResource> {
+/// Hosts of whose interfaces an exporter told at any time: where it was read too rarely, what a server counts of them is a part, and no stand-in.
+pub fn with_nics(sources: &[ObservedSource]) -> BTreeSet<&str> {
+    let told = sources.iter().flat_map(|s| &s.scrapes).flat_map(|s| &s.subjects);
+    told.filter(|s| s.daemon.is_empty() && s.readings.iter().any(|r| r.quantity == Q::NicRxBytes))
+        .map(|s| s.host.as_str())
+        .collect()
+}
+
+/// All resources of hosts, and of daemons those that only they tell of. `exported`: hosts as of [`with_nics`].
+pub fn of_window(
+    subjects: &[SubjectSteps<'_>],
+    exported: &BTreeSet<&str>,
+    cluster: Option<&Cluster>,
+) -> Vec<SeenResource> {
     let mut by_host: BTreeMap<&str, Vec<&SubjectSteps<'_>>> = BTreeMap::new();
     for s in subjects.iter().filter(|s| !s.host.is_empty()) {
         by_host.entry(s.host).or_default().push(s);
@@ -132,7 +151,9 @@ pub fn of_window(subjects: &[SubjectSteps<'_>], cluster: Option<&Cluster>) -> Ve
         let daemons: Vec<&SubjectSteps<'_>> = subjects.into_iter().filter(|s| !s.daemon.is_empty()).collect();
         if let Some(node) = node {
             all.of_quota(&daemons, node);
-            all.nic_of_daemons(&daemons, node);
+            if !exported.contains(host) {
+                all.nic_of_daemons(&daemons, node);
+            }
         }
         all.seen(host, all_s)
     };
@@ -405,7 +426,7 @@ fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) 
     let ceiling = most.or_else(|| share.filter(|s| *s > 0.0).map(|s| reached / s));
     // Nothing has more than all: then the ceiling, or the count, is wrong, and nothing follows from either.
     let beyond = share.is_some_and(|s| s > NO_CEILING || !s.is_finite());
-    let share = share.filter(|_| !beyond);
+    let share = share.filter(|_| !beyond).map(|s| if s <= 1.0 + OFF_BY_READING { s.min(1.0) } else { s });
     let steps: Vec<(f64, f64)> =
         m.steps.iter().filter(|_| !beyond).filter_map(|x| Some((x.0, share_of(x)?))).collect();
     let (queue_s, number, bytes) = m.requests;
@@ -443,7 +464,7 @@ fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) 
     seen.used.waited_for = (looked > 0.0).then_some(waited / looked >= HALF);
     let scarce = scarce_s.map(|s| format!("seen for {s:.0} s of {all_s:.0} s"));
     let verdict = match (seen.used.time_above, seen.at_ceiling()) {
-        (None, _) if changed => "its speed changed",
+        (None, _) if changed => CHANGED,
         (None, _) if beyond => "above what it is said to give",
         (None, _) => "ceiling not known",
         (_, true) => "at its ceiling",

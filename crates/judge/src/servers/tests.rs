@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
-use plimsoll_model::{Cluster, Scrape};
+use plimsoll_model::{Cluster, Finding, Level, Scrape};
 use plimsoll_stats::attribution::{Candidate, attribute};
 use plimsoll_store::{ObservedSource, server_steps};
 
@@ -65,7 +65,8 @@ fn sources(hosts: &[Host]) -> Vec<ObservedSource> {
 /// What is suspected, by candidate, and the words.
 fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
     let sources = sources(hosts);
-    let seen: Vec<SeenResource> = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
+    let seen: Vec<SeenResource> =
+        resources::of_window(&server_steps(&sources, 0, 60 * S), &resources::with_nics(&sources), None);
     attribute(&resources::candidates(&seen, false))
         .suspects
         .into_iter()
@@ -75,7 +76,8 @@ fn suspects(hosts: &[Host]) -> Vec<(Candidate, String)> {
 
 fn verdicts(hosts: &[Host]) -> BTreeMap<(String, String), String> {
     let sources = sources(hosts);
-    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
+    let seen =
+        resources::of_window(&server_steps(&sources, 0, 60 * S), &resources::with_nics(&sources), None);
     seen.into_iter().map(|s| ((s.used.resource, s.used.host), s.used.verdict)).collect()
 }
 
@@ -102,7 +104,7 @@ fn what_was_seen_for_a_part_of_the_time_is_not_said_of_all_of_it() {
         for scrape in all[2].scrapes.iter_mut().skip(answers) {
             (scrape.gap, scrape.subjects) = (Some("no answer".into()), Vec::new());
         }
-        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), None);
+        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), &resources::with_nics(&all), None);
         let suspects = attribute(&resources::candidates(&seen, false)).suspects.len();
         let full = seen.iter().find(|s| s.used.host == "s3" && s.used.resource == "network in").unwrap();
         (limit::of_window(&seen, false, &[]).unwrap(), suspects, full.used.verdict.clone())
@@ -134,7 +136,7 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
     }
     let line = Cluster::from_toml("version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"s{1...4}\"\n[[node.nic]]\nname = \"eth0\"\nrate = \"10Gbit/s\"\n").unwrap();
     for cluster in [None, Some(&line)] {
-        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), cluster);
+        let seen = resources::of_window(&server_steps(&all, 0, 60 * S), &resources::with_nics(&all), cluster);
         let of = |way: &str| seen.iter().find(|s| s.used.host == "s3" && s.used.resource == way).unwrap();
         let changed = &of("network in").used;
         assert_eq!(
@@ -144,7 +146,9 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
         // Of the others nothing was full.
         assert_eq!(limit::of_window(&seen, false, &[]).unwrap().verdict, "none");
     }
-    let [f] = &super::lines::findings(&super::lines::changes(&all), &all, &[(0, 60 * S)])[..] else {
+    let [f] = &super::lines::findings(&super::lines::changes(&all), &all, &[(0, 60 * S)], |from, to| {
+        (to - from) as f64 / 1e8
+    })[..] else {
         panic!()
     };
     assert!(
@@ -152,7 +156,19 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
         "{}",
         f.text
     );
-    assert!(f.text.ends_with("At 1Gbit/s it was used to 97 % in and 20 % out."), "{}", f.text);
+    let ends = "At 1Gbit/s it was used to 97 % in and 20 % out. Before it 150 ops succeeded in 15.0 s (10.0/s), then 400 ops succeeded in 40.0 s \
+                (10.0/s).";
+    assert!(f.text.ends_with(ends), "{}", f.text);
+    let wide = || Finding {
+        measured: Some(0.4),
+        ..Finding::new("Q03", "wide_interval", Level::Qualified, "find out")
+    };
+    let mut all = vec![wide()];
+    super::lines::explain(&mut all);
+    assert_eq!(all[0].text, "find out", "no line changed");
+    all.push(f.clone());
+    super::lines::explain(&mut all);
+    assert!(all[0].text.contains("±40.0 %") && all[0].text.contains("F77 has"), "{}", all[0].text);
 }
 
 #[test]
@@ -183,7 +199,8 @@ fn none_two_at_once_and_the_binding_one_unobserved() {
 #[test]
 fn virtual_devices_do_not_count_twice() {
     let sources = sources(&[IDLE]);
-    let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
+    let seen =
+        resources::of_window(&server_steps(&sources, 0, 60 * S), &resources::with_nics(&sources), None);
     let names: Vec<String> = seen.iter().map(|s| s.used.name()).collect();
     assert_eq!(names, ["s1", "eth0 of s1", "eth0 of s1", "nvme0n1 of s1"]);
     assert!((seen[0].used.reached - 0.8).abs() < 1e-9 && seen[0].used.ceiling == Some(4.0));
@@ -196,7 +213,8 @@ fn full_processors_that_the_client_shares_are_told_and_not_called_below() {
     let cpu = Host { cpu: 0.99, cpu_waits: 0.6, drive: 0.65, ..IDLE };
     let of = |host: Host, here: bool| {
         let sources = sources(&[host]);
-        let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), None);
+        let seen =
+            resources::of_window(&server_steps(&sources, 0, 60 * S), &resources::with_nics(&sources), None);
         limit::of_window(&seen, here, &[]).unwrap()
     };
     let here = of(cpu, true);

@@ -117,7 +117,8 @@ fn limit_of(
     cluster: Option<&Cluster>,
     not_observed: &[&str],
 ) -> Option<ServersLimit> {
-    let seen = resources::of_window(&server_steps(sources, 0, 60 * S), cluster);
+    let seen =
+        resources::of_window(&server_steps(sources, 0, 60 * S), &resources::with_nics(sources), cluster);
     let not_observed: Vec<String> = not_observed.iter().map(|s| (*s).to_owned()).collect();
     limit::of_window(&seen, false, &not_observed)
 }
@@ -186,7 +187,11 @@ fn of_quota(quota: f64, used: f64, waits: f64) -> ObservedSource {
 fn a_quota_below_one_core_is_no_cpu() {
     let of = |quota: f64, used: f64, cluster: Option<&Cluster>| {
         let sources = [of_quota(quota, used, 0.5)];
-        let all = resources::of_window(&server_steps(&sources, 0, 60 * S), cluster);
+        let all = resources::of_window(
+            &server_steps(&sources, 0, 60 * S),
+            &resources::with_nics(&sources),
+            cluster,
+        );
         assert_eq!(all.len(), 1);
         all.into_iter().next().unwrap().used
     };
@@ -201,6 +206,42 @@ fn a_quota_below_one_core_is_no_cpu() {
     assert_eq!((whole.ceiling, whole.verdict.as_str()), (Some(1.0), "below its ceiling"));
 }
 
+/// An exporter that was read once has no step, and what MinIO counts of the interface (0.14 % of it) stood in its place.
+#[test]
+fn what_a_server_counts_is_no_stand_in_for_an_exporter_that_was_read_too_rarely() {
+    let c = named();
+    let nodes = [minio(50e6, 0.0); 4];
+    let mut once = exporters(&nodes, "nvme0n1");
+    once[0].scrapes.truncate(1);
+    let all: Vec<ObservedSource> = [servers(&nodes)].into_iter().chain(once).collect();
+    let seen = resources::of_window(&server_steps(&all, 0, 60 * S), &resources::with_nics(&all), Some(&c));
+    let of =
+        |host: &str| seen.iter().filter(|r| r.used.host == host && r.used.resource == "network in").count();
+    assert_eq!((of("s1"), of("s2")), (0, 1), "{seen:?}");
+    let alone = [servers(&nodes)];
+    let seen =
+        resources::of_window(&server_steps(&alone, 0, 60 * S), &resources::with_nics(&alone), Some(&c));
+    assert_eq!(seen.iter().filter(|r| r.used.resource == "network in").count(), 4);
+}
+
+/// Readings are off by the way to them: 101 % of a line is all of it.
+#[test]
+fn nothing_has_a_little_more_than_all() {
+    let c = named();
+    let share = |by: f64| {
+        let node = minio(50e6 * by, 0.0);
+        let all = exporters(&[node; 4], "nvme0n1");
+        let seen =
+            resources::of_window(&server_steps(&all, 0, 60 * S), &resources::with_nics(&all), Some(&c));
+        seen.iter()
+            .filter(|r| r.used.resource == "network in")
+            .filter_map(|r| r.used.share)
+            .fold(0.0, f64::max)
+    };
+    assert_eq!(share(1.01), 1.0);
+    assert!((share(0.99) - 0.99).abs() < 1e-6 && share(1.1) > 1.09);
+}
+
 /// A drive that wrote three times what the file says that it gives: one of both is wrong.
 #[test]
 fn nothing_has_more_than_all() {
@@ -208,7 +249,8 @@ fn nothing_has_more_than_all() {
     let node = Node { wrote: 120e6, read: 22e6, ..minio(20e6, 0.0) };
     let mut sources = exporters(&[node], "nvme0n1");
     sources.truncate(1);
-    let all = resources::of_window(&server_steps(&sources, 0, 60 * S), Some(&c));
+    let all =
+        resources::of_window(&server_steps(&sources, 0, 60 * S), &resources::with_nics(&sources), Some(&c));
     let drive = all.iter().find(|r| r.used.resource == "drive").unwrap();
     assert_eq!((drive.used.verdict.as_str(), drive.used.share), ("above what it is said to give", None));
     assert!(
@@ -258,7 +300,8 @@ fn drives(of: [(f64, f64, f64, f64); 4]) -> Vec<ObservedSource> {
 
 /// Findings on the parts, by name and text.
 fn said_of_parts(sources: &[ObservedSource], cluster: Option<&Cluster>) -> Vec<(String, String)> {
-    let seen = resources::of_window(&server_steps(sources, 0, 60 * S), cluster);
+    let seen =
+        resources::of_window(&server_steps(sources, 0, 60 * S), &resources::with_nics(sources), cluster);
     let window =
         ServersWindow { resources: seen.into_iter().map(|s| s.used).collect(), ..ServersWindow::default() };
     let servers = ServersSummary { windows: vec![window], ..ServersSummary::default() };
@@ -442,7 +485,11 @@ fn more_in_flight_is_no_next_step_where_all_links_are_full() {
     let c = cluster();
     let left = |nodes: &[Node]| {
         let sources = [servers(nodes)];
-        let seen = resources::of_window(&server_steps(&sources, 0, 60 * S), Some(&c));
+        let seen = resources::of_window(
+            &server_steps(&sources, 0, 60 * S),
+            &resources::with_nics(&sources),
+            Some(&c),
+        );
         let limit = limit::of_window(&seen, false, &[]);
         let window = ServersWindow {
             resources: seen.into_iter().map(|s| s.used).collect(),

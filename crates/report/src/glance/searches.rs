@@ -79,8 +79,29 @@ pub(super) fn facts(r: &RunReport, all: &[&BestConcurrency]) -> Vec<GlanceFact> 
         let tried: Vec<String> = x.points.iter().map(|p| p.concurrency.to_string()).collect();
         out.push(fact("tried", format!("{} {} in flight", upper(&x.op_class), tried.join(", "))));
     }
-    out.push(limited_by(r));
+    out.extend(limits(r));
     out
+}
+
+/// What limited each search, where the servers' part in it was seen; else what all steps together show, which is of no single one.
+fn limits(r: &RunReport) -> Vec<GlanceFact> {
+    let searches = &r.analysis.saturations;
+    let GlanceFact { name, text } = limited_by(r);
+    if searches.len() < 2 {
+        return vec![GlanceFact { name, text }];
+    }
+    let of_one =
+        |x: &Saturation| Some(fact(&name, format!("{}: {}", upper(&x.op_class), x.limited_by.as_ref()?)));
+    let each: Vec<GlanceFact> = searches.iter().filter_map(of_one).collect();
+    if !each.is_empty() {
+        return each;
+    }
+    let named = r
+        .analysis
+        .bottlenecks
+        .iter()
+        .any(|b| b.verdict == "proved" || b.verdict == "likely" || b.verdict == "consistent with");
+    vec![fact(&name, if named { format!("{text}, in some of all steps") } else { text })]
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::Sample;
+use plimsoll_model::observed::BOX_LINK;
 
 use super::{Candidate, Observed};
 
@@ -45,7 +46,9 @@ pub fn shares(samples: &[Sample], nic_bits_per_s: &BTreeMap<String, f64>) -> Sha
             Some((stopped * q.period_ns as f64 / dt_ns).min(1.0))
         });
         out.quota.extend(stopped.reduce(f64::max));
-        for (name, speed) in nic_bits_per_s.iter().filter(|(_, s)| **s > 0.0) {
+        // The links of a cluster in a box are its nodes', and no interface of the client's.
+        let own = |name: &str| !name.starts_with(BOX_LINK);
+        for (name, speed) in nic_bits_per_s.iter().filter(|(n, s)| **s > 0.0 && own(n)) {
             if let (Some(x), Some(y)) = (a.nics.get(name), b.nics.get(name)) {
                 // Both directions have the whole speed: the fuller one counts.
                 let bytes = y[0].saturating_sub(x[0]).max(y[1].saturating_sub(x[1])) as f64;
@@ -130,7 +133,7 @@ mod tests {
             memory_available_bytes: 0,
             process_io: ProcessIo::default(),
             process_usage: Default::default(),
-            nics: BTreeMap::from([("eth0".into(), [0, tx, 0])]),
+            nics: BTreeMap::from([("eth0".into(), [0, tx, 0]), ("pl-box-1".into(), [0, tx, 0])]),
             tcp_out: at_s * 1000,
             tcp_retransmits: at_s * 10,
             disks: BTreeMap::from([(
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn counters_become_shares() {
-        let speeds = BTreeMap::from([("eth0".to_owned(), 1e9), ("eth1".to_owned(), 1e9)]);
+        let speeds = ["eth0", "eth1", "pl-box-1"].map(|n| (n.to_owned(), 1e9)).into();
         let s = shares(&[sample(1, 0, 0), sample(2, 1, 62_500_000), sample(2, 1, 0)], &speeds);
         assert_eq!((s.busiest_core.clone(), s.all_cores.clone()), (vec![1.0], vec![0.5]));
         assert_eq!((s.nics["eth0"].clone(), s.disks["vda"].clone()), (vec![0.5], vec![0.5]));

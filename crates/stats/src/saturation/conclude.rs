@@ -6,6 +6,8 @@ use plimsoll_model::Estimate;
 use super::{Ended, GAIN, Point, REFUSED, SAME, SaturationOutcome, SaturationSearch, WIDEST_LOG};
 use crate::{math, student};
 
+const NORMAL_95: f64 = 1.96;
+
 impl SaturationSearch {
     /// What the measurements say.
     pub fn outcome(&self) -> SaturationOutcome {
@@ -77,14 +79,16 @@ impl SaturationSearch {
 
     fn change(&self) -> Option<f64> {
         let start = self.options.start.max(1);
-        let (first, again) = (self.points.iter().find(|p| p.concurrency == start)?, self.returned.first()?);
-        let d = again.max(1e-12).ln() - first.log_mean();
+        let (first, again) = (self.points.iter().find(|p| p.concurrency == start)?, *self.returned.first()?);
+        let d = again.ops_per_s.max(1e-12).ln() - first.log_mean();
         let (sd, df) = self.noise();
-        let noise = if sd.is_finite() {
+        let repeats = if sd.is_finite() {
             student::t95(df) * sd * (1.0 + 1.0 / first.seen.len() as f64).sqrt()
         } else {
             0.0
         };
-        (d.abs() > SAME.max(noise)).then(|| d.exp() - 1.0)
+        let again = Point { concurrency: start, seen: vec![again] };
+        let counting = NORMAL_95 * (first.counting() + again.counting()).sqrt();
+        (d.abs() > SAME.max(repeats).max(counting)).then(|| d.exp() - 1.0)
     }
 }

@@ -147,6 +147,23 @@ fn stops_where_it_must_and_says_why() {
     assert_eq!(drive(SaturationOptions::default(), |_, _| nan).0.c95, None);
 }
 
+/// 6.5 of 6.92 a second, of 13 and of 9 ops that four slots kept in flight, was "the storage changed during the search".
+#[test]
+fn a_few_ops_more_or_less_are_no_change() {
+    let of = |ops: u64, last: f64| {
+        move |c: u32, phase| SaturationObservation {
+            ops_per_s: if phase == SaturationPhase::Return { last } else { 6.92 },
+            ops,
+            latency_cv: 0.2,
+            ..hard(c)
+        }
+    };
+    let o = SaturationOptions { max: 4, ..SaturationOptions::default() };
+    assert_eq!(drive(o, of(9, 6.5)).0.changed, None);
+    assert!(drive(o, of(900, 6.5)).0.changed.is_some());
+    assert!(drive(o, of(9, 2.0)).0.changed.is_some(), "a third of it is no matter of counting");
+}
+
 #[test]
 fn a_storage_that_changed_meanwhile_is_noticed() {
     let seen = |c, phase| {
