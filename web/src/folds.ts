@@ -14,7 +14,7 @@ export function ofValidity(run: Run): string {
   const part = (result: string, word: string) => (named(result).length ? [`${named(result).length} ${word}${result === "not tested" ? "" : codes(named(result))}`] : []);
   const promises = run.summary.expectations;
   const met = promises.length ? [`${promises.filter((e) => e.met === true).length} of ${counted(promises.length, "promise")} met`] : [];
-  if (all.length > 0) return [`${named("pass").length} of ${all.length} checks passed`, ...part("fail", "failed"), ...part("note", "noted"), ...part("not tested", "not tested"), ...met].join(", ");
+  if (all.length > 0) return [`${named("pass").length} of ${counted(all.length - named("not tested").length, "check")} passed`, ...part("fail", "failed"), ...part("note", "noted"), ...part("not tested", "without data to test"), ...met].join(", ");
   const level = (l: string) => new Set(run.summary.findings.filter((f) => f.level === l).map((f) => f.code)).size;
   const found = [...(level("invalid") ? [`${level("invalid")} against it`] : []), ...(level("qualified") ? [counted(level("qualified"), "note")] : [])];
   return [...(found.length ? found : ["nothing against it"]), ...met].join(", ");

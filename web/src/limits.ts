@@ -25,7 +25,9 @@ function cumulative(f: BucketFit): ChartElement[] {
     const most = Math.max(...above);
     return d.work[above.findIndex((x) => x >= 0.95 * most)]?.[0] ?? 0;
   };
-  const all = f.drains.slice(0, 7);
+  // Of who lets nothing through there is no curve.
+  const all = f.drains.slice(0, 7).filter((d) => d.work.some(([, a]) => a > 0));
+  if (all.length === 0) return [];
   const last = Math.max(...all.flatMap((d) => d.work.map(([t]) => t)));
   const end = r ? Math.min(last, Math.max(10, 4 * Math.max(...all.map(emptied)))) : last;
   const drains = all.map((d) => ({ ...d, work: d.work.filter(([t]) => t <= end) }));

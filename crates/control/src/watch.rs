@@ -1,5 +1,7 @@
 //! A long run that reports cliffs as they come.
 
+mod drops;
+
 use std::collections::VecDeque;
 
 use plimsoll_model::plan::Stage;
@@ -10,6 +12,7 @@ use plimsoll_stats::words;
 use super::fixed::Fixed;
 use crate::controller::{ControlRemark, ControlStep, Controller, Observation, Slice};
 use crate::error::ControlError;
+use drops::{Drops, Second};
 
 /// Seconds between two looks at the whole series, at first; a look takes time that grows with the series.
 const LOOK_EVERY_S: usize = 15;
@@ -30,6 +33,7 @@ pub struct Watch {
     /// Cliffs of the last look that were not told yet: what two looks see in the same way is.
     seen: Vec<Told>,
     remarks: VecDeque<ControlRemark>,
+    drops: Drops,
 }
 
 /// A cliff as it was told.
@@ -81,6 +85,7 @@ impl Watch {
             told: Vec::new(),
             seen: Vec::new(),
             remarks: VecDeque::new(),
+            drops: Drops::default(),
         }
     }
 
@@ -148,7 +153,13 @@ impl Controller for Watch {
         if length_s >= 1.0 - self.slice_s / 2.0 {
             let ok: u64 = self.open.iter().map(|s| s.ok).sum();
             self.ops_per_s.push(ok as f64 / length_s);
+            let sum = |of: fn(&Slice) -> u64| self.open.iter().map(of).sum::<u64>() as f64 / length_s;
+            let second =
+                Second { ok: ok as f64 / length_s, refused: sum(|s| s.throttled), failed: sum(|s| s.failed) };
             self.open.clear();
+            if let Some((at_s, text)) = self.drops.add(second) {
+                self.remarks.push_back(ControlRemark { text, about_s: Some(at_s), is_progress: false });
+            }
             if self.ops_per_s.len() >= self.next_look {
                 self.look();
             }
@@ -193,7 +204,11 @@ mod tests {
                 let ok = due as u64;
                 due -= ok as f64;
                 assert!(w.slice(&Slice { ok, ..Slice::default() }));
+                // Drops are told at once: see drops.rs.
                 while let Some(r) = w.remark() {
+                    if !r.text.contains("cliff") {
+                        continue;
+                    }
                     let about_s = r.about_s.expect("a cliff has its place");
                     assert!(r.text.contains(&format!("{about_s:.0} s: from")), "{r:?}");
                     out.push((second, r.text));

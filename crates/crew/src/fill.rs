@@ -48,7 +48,7 @@ pub fn run(
     // Which objects were refused is in the records of the ops.
     workers.iter_mut().for_each(|w| w.trace = objects);
     let template = workers.first().cloned();
-    let mut progress = Progress { job, done: 0, since: Instant::now(), last: None };
+    let mut progress = Progress { job, done: 0, refused: 0, since: Instant::now(), last: None };
     let mut patience = Patience::from(Instant::now());
     let mut pause = FIRST_PAUSE;
     let (mut round, mut before) = (0, usize::MAX);
@@ -157,6 +157,7 @@ fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
 struct Progress<'a> {
     job: Job<'a>,
     done: u64,
+    refused: u64,
     since: Instant,
     last: Option<Instant>,
 }
@@ -172,6 +173,7 @@ impl Progress<'_> {
                 done: self.done.min(self.job.total),
                 total: self.job.total,
                 elapsed: self.since.elapsed(),
+                refused: self.refused,
             });
         }
     }
@@ -203,6 +205,7 @@ fn once(
                     Output::Interval { interval, .. } => {
                         progress.done += interval.series.iter().map(|s| progress.job.done_in(s)).sum::<u64>();
                         let sum = |f: fn(&Series) -> u64| interval.series.iter().map(f).sum::<u64>();
+                        progress.refused += sum(Series::throttled);
                         patience.saw(sum(Series::ok), sum(Series::throttled), Instant::now());
                     }
                     Output::Trace(chunk) => {

@@ -80,8 +80,9 @@ struct Load {
     held_back: Vec<f64>,
     /// Slices `[from, to)` in which the client itself stood still.
     stopped: Vec<(usize, usize)>,
-    /// What one op takes.
+    /// What one op takes, and how long a refused attempt waits for its answer.
     op_s: f64,
+    refused_s: f64,
     loads: Vec<SeriesId>,
     span_ns: (u64, u64),
 }
@@ -112,6 +113,7 @@ impl Load {
             start_s,
             dt_s,
             op_s: if times.is_empty() { 0.0 } else { math::median(&times) },
+            refused_s: refused_s(&points),
             points,
             closing: closing_syncs(data, stage),
             in_flight: spread.in_flight,
@@ -143,6 +145,7 @@ impl Load {
             held_back: &self.held_back,
             dt_s: self.dt_s,
             op_s: self.op_s,
+            refused_s: self.refused_s,
         }
     }
 
@@ -196,6 +199,17 @@ impl Load {
         }
         out
     }
+}
+
+/// How long refused attempts waited for their answers, of what successes beside them leave; 0: none were.
+fn refused_s(points: &[SeriesCounts]) -> f64 {
+    let time_s = |c: &SeriesCounts| c.in_system_ns as f64 / 1e9;
+    let alone = points.iter().filter(|c| c.throttled() == 0 && c.ok() > 0);
+    let ok_s = alone.map(|c| time_s(c) / c.ok() as f64).collect::<Vec<_>>();
+    let ok_s = if ok_s.is_empty() { 0.0 } else { math::median(&ok_s) };
+    let of = |c: &SeriesCounts| (time_s(c) - c.ok() as f64 * ok_s).max(0.0) / c.throttled() as f64;
+    let all: Vec<f64> = points.iter().filter(|c| c.throttled() > 0).map(of).collect();
+    if all.is_empty() { 0.0 } else { math::median(&all) }
 }
 
 /// Of workloads that sync what they wrote at their end.
@@ -509,6 +523,7 @@ mod tests {
             held_back: vec![0.0; n],
             stopped: Vec::new(),
             op_s: 0.01,
+            refused_s: 0.0,
             loads: Vec::new(),
             span_ns: (0, 0),
         };
@@ -550,6 +565,7 @@ mod tests {
             held_back: vec![0.0; n],
             stopped: Vec::new(),
             op_s: 0.001,
+            refused_s: 0.0,
             loads: Vec::new(),
             span_ns: (0, 0),
         };

@@ -29,6 +29,8 @@ pub struct StageThrottled {
     load_s: f64,
     /// Attempts that were refused in them, by outcome.
     refused: Vec<(Outcome, u64)>,
+    /// Attempts that failed in them, by outcome.
+    failed: Vec<(Outcome, u64)>,
     /// Of all that was refused, most was refused in them.
     is_most: bool,
     /// For most of their time the load paused, and asked nothing.
@@ -41,11 +43,12 @@ impl StageThrottled {
         let sum = |(from, to): (usize, usize), o: Outcome| -> u64 {
             ended_so(points.get(from..to).unwrap_or_default(), o)
         };
-        let refusals = || Outcome::ALL.into_iter().filter(|o| o.is_throttled());
-        let refused: Vec<(Outcome, u64)> = refusals()
-            .map(|o| (o, times.stretches.iter().map(|g| sum(*g, o)).fold(0, u64::saturating_add)))
-            .filter(|(_, n)| *n > 0)
-            .collect();
+        let ended = |which: fn(Outcome) -> bool| -> Vec<(Outcome, u64)> {
+            let of =
+                |o: Outcome| (o, times.stretches.iter().map(|g| sum(*g, o)).fold(0, u64::saturating_add));
+            Outcome::ALL.into_iter().filter(|o| which(*o)).map(of).filter(|(_, n)| *n > 0).collect()
+        };
+        let (refused, failed) = (ended(Outcome::is_throttled), ended(Outcome::is_failure));
         let n = s.ok.len();
         let at = |slice: usize| s.start_s + slice as f64 * s.dt_s;
         let span = |&(from, to): &(usize, usize)| {
@@ -70,6 +73,7 @@ impl StageThrottled {
             each_s: times.each_s,
             load_s: s.load_s,
             refused,
+            failed,
         })
     }
 
@@ -100,11 +104,9 @@ impl StageThrottled {
     fn sentence(&self) -> String {
         let n = self.spans.len();
         let attempts: u64 = self.refused.iter().map(|(_, n)| n).sum();
-        let by: Vec<String> = match &self.refused[..] {
-            [(one, _)] => vec![one.name().to_owned()],
-            several => {
-                several.iter().map(|(o, n)| format!("{} {}", o.name(), words::fixed(*n as f64, 0))).collect()
-            }
+        let by = match &self.refused[..] {
+            [(one, _)] => one.name().to_owned(),
+            several => listed(several),
         };
         let tenths = |s: f64| format!("{} s", words::fixed(s, 1));
         let all_s: f64 = self.spans.iter().map(ThrottledSpan::length_s).sum();
@@ -137,12 +139,16 @@ impl StageThrottled {
             true => format!(
                 "nothing got through, and for most of that time the load paused, since it was refused by {who}"
             ),
-            false => format!("{who} refused all that it answered then"),
+            false if self.failed.is_empty() => format!("{who} refused all that it answered then"),
+            false => format!("{who} refused most of what it answered then, and nothing got through"),
+        };
+        let failed = match &self.failed[..] {
+            [] => String::new(),
+            all => format!("; beside them failed {}", listed(all)),
         };
         format!(
-            "Throttled to nothing {what}: {did} ({} attempts, {}){}.{end} The rates include that time.",
+            "Throttled to nothing {what}: {did} ({} attempts, {by}{failed}){}.{end} The rates include that time.",
             words::fixed(attempts as f64, 0),
-            by.join(", "),
             if self.paused { String::new() } else { format!(", so {why}") }
         )
     }
@@ -155,6 +161,12 @@ impl StageThrottled {
             None => format!("from {} into the load on", at(t.from_s)),
         }
     }
+}
+
+/// `429 12, 503 3`.
+fn listed(all: &[(Outcome, u64)]) -> String {
+    let one = |(o, n): &(Outcome, u64)| format!("{} {}", o.name(), words::fixed(*n as f64, 0));
+    all.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// What is known of refusals while a line ran.

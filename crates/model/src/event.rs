@@ -33,6 +33,9 @@ pub enum Event {
         total: u64,
         /// Since it began.
         elapsed: Duration,
+        /// Attempts that the storage refused (429, 503): they are made again.
+        #[serde(default)]
+        refused: u64,
     },
     /// The state of the stage that runs now.
     Live(Box<Live>),
@@ -182,6 +185,7 @@ mod tests {
                 done: 1,
                 total: 2,
                 elapsed: Duration::from_millis(1500),
+                refused: 3,
             },
             Event::Live(Box::new(Live {
                 phase: Phase::Measuring,

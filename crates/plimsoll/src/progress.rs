@@ -134,10 +134,14 @@ pub fn line(event: &Event) -> String {
     match event {
         Event::Started { id, path } => format!("plimsoll: run {id} in {}", path.display()),
         Event::Message(m) | Event::Doing(m) => format!("plimsoll: {m}"),
-        Event::Preparing { what, unit, done, total, elapsed } => {
+        Event::Preparing { what, unit, done, total, elapsed, refused } => {
             let share = *done as f64 / (*total).max(1) as f64;
+            let refused = match refused {
+                0 => String::new(),
+                n => format!(", {n} attempts refused (429 or 503)"),
+            };
             format!(
-                "preparing {what}: {} of {} {} ({:.0} %), {}{}",
+                "preparing {what}: {} of {} {} ({:.0} %){refused}, {}{}",
                 amount(*done, *unit),
                 amount(*total, *unit),
                 if *unit == Counted::Bytes { "MiB" } else { unit.name() },
@@ -361,7 +365,17 @@ mod tests {
             done: 250,
             total: 1000,
             elapsed: Duration::from_secs(10),
+            refused: 0,
         });
+        let of_limiter = line(&Event::Preparing {
+            what: "objects".into(),
+            unit: Counted::Objects,
+            done: 250,
+            total: 1000,
+            elapsed: Duration::from_secs(10),
+            refused: 3400,
+        });
+        assert!(of_limiter.contains("(25 %), 3400 attempts refused (429 or 503), "), "{of_limiter}");
         insta::assert_snapshot!(format!("{}\n\n{log}\n{preparing}", block(&l, &[0.0, 5.0, 10.0, 7.5])));
     }
 

@@ -94,7 +94,7 @@ pub fn bucket_things(
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<String>, SetupError> {
     store.give_up_when(how.interrupt.enough_flag());
-    let mut left = Vec::new();
+    let (mut left, mut in_vain) = (Vec::new(), false);
     for (id, thing) in journal.pending() {
         if bucket_target(&thing).is_none_or(|t| t != target) {
             continue;
@@ -109,7 +109,7 @@ pub fn bucket_things(
         // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
         let tell = RefCell::new(&mut *events);
         let mut waits = |e: Event| (*tell.borrow_mut())(e);
-        let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits);
+        let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits).after(in_vain);
         let sent = journal.objects(id);
         let most = sent.map(|n| n.saturating_mul(ROOM_TIMES).saturating_add(ROOM_OBJECTS));
         // One that ended the load wants all of it removed.
@@ -121,6 +121,7 @@ pub fn bucket_things(
             let is_over = is_asked && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE;
             !how.interrupt.is_enough() && !is_over && most.is_none_or(|m| done <= m)
         })?;
+        in_vain = matches!(done, Cleaned::Left(_)) && clock.is_over();
         match done {
             Cleaned::Left(_) if most.is_some_and(|m| gone > m) => {
                 *removed = None;

@@ -75,6 +75,8 @@ pub struct Seen<'a> {
     pub dt_s: f64,
     /// What one op takes as a rule, seconds.
     pub op_s: f64,
+    /// How long a refused attempt waits for its answer as a rule, seconds: a limiter may keep them waiting (a tarpit).
+    pub refused_s: f64,
 }
 
 /// Slices `[from, to)`.

@@ -49,7 +49,9 @@ fn against_counters(s: &RunSummary, claims: &[Claim]) {
     assert!(!(throttled > 0 && says("no refusals")), "{}", s.verdict);
     assert!(!(throttled > 0 && says("No limiter was found")), "{}", s.verdict);
     // Where all was refused, storage that is down may be what did it.
-    let refusing = says("A rate limiter refuses") || says("with 429 or 503: either a limiter");
+    let refusing = says("A rate limiter refuses")
+        || says("with 429 or 503: either a limiter")
+        || says("with 429: a limiter");
     assert_eq!(throttled > 0, refusing, "{}", s.verdict);
     assert!(!(ok == 0 && (says("Measured") || says("Sustained"))) || !s.limits.is_empty(), "{}", s.verdict);
     assert_eq!(s.valid, s.verdict.starts_with("VALID"), "{}", s.verdict);

@@ -29,13 +29,21 @@ struct Series {
     failed: Vec<f64>,
     in_flight: Vec<f64>,
     held_back: Vec<f64>,
+    refused_s: f64,
 }
 
 impl Series {
     fn of(ok: Vec<f64>) -> Self {
         let n = ok.len();
         let none = || vec![0.0; n];
-        Self { ok, throttled: none(), failed: none(), in_flight: vec![16.0; n], held_back: none() }
+        Self {
+            ok,
+            throttled: none(),
+            failed: none(),
+            in_flight: vec![16.0; n],
+            held_back: none(),
+            refused_s: 0.0,
+        }
     }
 
     /// Ops per second in parts of (seconds, rate).
@@ -55,6 +63,7 @@ impl Series {
             held_back: &self.held_back,
             dt_s: DT_S,
             op_s,
+            refused_s: self.refused_s,
             at: "it",
             ..Seen::default()
         }
@@ -165,6 +174,7 @@ fn words_say_what_was_seen() {
         held_back: &none,
         dt_s: DT_S,
         op_s: 0.01,
+        refused_s: 0.0,
     };
     let found = find(&late);
     let span = &found[0].span;
@@ -401,4 +411,31 @@ fn an_outage_behind_a_limiter_is_still_found() {
     s.throttled[300..340].fill(200.0);
     assert_eq!(s.find(0.01), []);
     assert!(s.throttled(0.01).stretches.contains(&(300, 340)), "{:?}", s.throttled(0.01));
+}
+
+/// 429 that come 3 s late (a limiter that keeps them waiting): what is silent until then was an outage, and the run INVALID.
+#[test]
+fn a_silence_that_ends_with_refusals_that_were_kept_waiting_is_throttling() {
+    // No rhythm of the load's.
+    let mut all = Vec::new();
+    let mut ends = Vec::new();
+    for on_s in [2.0, 5.0, 3.0, 9.0, 2.5, 6.0, 4.0, 12.0] {
+        all.extend([(on_s, 40.0), (3.0, 0.0)]);
+        ends.push((all.iter().map(|(s, _)| s).sum::<f64>() / DT_S).round() as usize);
+    }
+    all.push((1.0, 40.0));
+    let late = |with_the_next: usize, refused_s: f64| {
+        let mut s = Series::parts(11, &all);
+        for end in &ends {
+            s.throttled[end - 1 + with_the_next] = 16.0;
+        }
+        s.refused_s = refused_s;
+        (s.find(0.01).len(), s.throttled(0.01).stretches.len())
+    };
+    // In the last slice of the silence, or in the first in which something gets through again.
+    assert_eq!(late(0, 3.0), (0, 8));
+    assert_eq!(late(1, 3.0), (0, 8));
+    // Refusals that are answered at once do not explain three seconds of silence.
+    assert_eq!(late(0, 0.005).0, 8);
+    assert_eq!(late(1, 0.005).0, 8);
 }

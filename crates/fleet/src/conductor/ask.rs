@@ -231,14 +231,17 @@ fn deaf(inside: &Inside, waiting: &mut Vec<Waiting>, came: &mut BTreeMap<usize, 
 /// What several agents tell of one piece of work, as one.
 #[derive(Default)]
 struct Progress {
-    of: BTreeMap<usize, (u64, u64)>,
+    of: BTreeMap<usize, (u64, u64, u64)>,
 }
 
 impl Progress {
     fn took(&mut self, number: usize, event: Event, tell: &mut dyn FnMut(Event)) {
-        let Event::Preparing { what, unit, done, total, elapsed } = event else { return tell(event) };
-        self.of.insert(number, (done, total));
-        let (done, total) = self.of.values().fold((0, 0), |(d, t), (done, total)| (d + done, t + total));
-        tell(Event::Preparing { what, unit, done, total, elapsed });
+        let Event::Preparing { what, unit, done, total, elapsed, refused } = event else {
+            return tell(event);
+        };
+        self.of.insert(number, (done, total, refused));
+        let sum = |of: fn(&(u64, u64, u64)) -> u64| self.of.values().map(of).sum();
+        let (done, total, refused) = (sum(|x| x.0), sum(|x| x.1), sum(|x| x.2));
+        tell(Event::Preparing { what, unit, done, total, elapsed, refused });
     }
 }

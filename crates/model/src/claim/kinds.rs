@@ -130,6 +130,9 @@ pub struct Refusing {
     /// It was 503, and nearly all of it while nothing got through: a limiter's, or a proxy's whose storage was down.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_be_down: bool,
+    /// Most were 429, which is no answer of a proxy whose storage is down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_429: bool,
     /// Which stretch of load all of this is of.
     #[serde(default, skip_serializing_if = "Stretch::is_all")]
     pub on: Stretch,
@@ -175,6 +178,7 @@ impl Refusing {
             after_burst_per_s: None,
             held_back: 0.0,
             may_be_down: false,
+            is_429: false,
             on: Stretch::default(),
         })
     }
@@ -193,6 +197,12 @@ impl Refusing {
     /// The same of refusals that may be those of a proxy whose storage was down.
     pub fn may_be_down(self, may_be_down: bool) -> Self {
         Self { may_be_down, ..self }
+    }
+
+    /// The same where so many were 429.
+    pub fn of_429(self, n: u64) -> Self {
+        let is_429 = n > self.refused / 2;
+        Self { is_429, ..self }
     }
 
     /// The cap of the same ops after its burst: what passed in the mean was no less than that.

@@ -53,6 +53,8 @@ pub struct PatientClock<'a> {
     interrupt: Interrupt,
     was_interrupted: bool,
     told: bool,
+    /// Nothing is waited for: it was, in vain.
+    in_vain: bool,
     tell: &'a mut dyn FnMut(Event),
 }
 
@@ -69,7 +71,17 @@ impl<'a> PatientClock<'a> {
     /// Its time begins with it, and an interrupt that came before does not count.
     pub fn new(interrupt: Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
         let was_interrupted = interrupt.is_requested();
-        Self { begun: Instant::now(), interrupt, was_interrupted, told: false, tell }
+        Self { begun: Instant::now(), interrupt, was_interrupted, told: false, in_vain: false, tell }
+    }
+
+    /// One that does not wait, where another one of the same server did for as long as is waited.
+    pub fn after(self, in_vain: bool) -> Self {
+        Self { in_vain, ..self }
+    }
+
+    /// Whether the server stayed away for as long as is waited for it.
+    pub fn is_over(&self) -> bool {
+        self.in_vain || self.told && self.begun.elapsed() >= PATIENCE
     }
 }
 
@@ -79,7 +91,7 @@ impl Waiting for PatientClock<'_> {
     }
 
     fn pause(&mut self, time: Duration, why: &StoreFault) -> bool {
-        if self.interrupt.is_enough() {
+        if self.interrupt.is_enough() || self.in_vain {
             return false;
         }
         if !std::mem::replace(&mut self.told, true) {
@@ -121,6 +133,17 @@ pub(super) mod tests {
 
     fn away() -> StoreFault {
         StoreFault::Away("no answer".to_owned().into())
+    }
+
+    /// The objects of a bucket and then the bucket itself: a minute each, of a server that was gone.
+    #[test]
+    fn who_waited_in_vain_does_not_wait_again() {
+        let mut tell = |_: Event| panic!("nothing is told");
+        let mut clock = PatientClock::new(Interrupt::default(), &mut tell).after(true);
+        assert!(clock.is_over() && !clock.pause(LONGEST_PAUSE, &away()));
+        let mut tell = |_: Event| ();
+        let clock = PatientClock::new(Interrupt::default(), &mut tell).after(false);
+        assert!(!clock.is_over());
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub(super) fn attempts_of(s: &RunSummary, op: &str) -> (u64, u64) {
     s.workloads.iter().filter(mine).map(attempts).fold((0, 0), |(n, r), (a, b)| (n + a, r + b))
 }
 
+fn is_429(o: Outcome) -> bool {
+    o == Outcome::Http429
+}
+
 /// A limiter lets something through: refusals that came where nothing else did may be those of a proxy before a server that is down,
 /// and are told as both.
 fn may_all_be_a_proxys(s: &RunSummary, a: &Analysis) -> bool {
@@ -49,7 +53,7 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
         let passed = w.attempts_per_s * w.count(Outcome::is_ok) as f64 / seen.max(1) as f64;
         let passing = w.ops_per_s.filter(|_| w.valid);
         let made = Refusing::new(&w.op, seen, refused, passing, passed)
-            .map(|r| ClaimKind::Refusing(r.held_back(w.client.held_back)));
+            .map(|r| ClaimKind::Refusing(r.held_back(w.client.held_back).of_429(w.count(is_429))));
         out.add_if(Some(w.label()), made);
         return;
     }
@@ -75,6 +79,7 @@ pub(super) fn refusals(s: &RunSummary, a: &Analysis, out: &mut Claims) {
                 .after_burst(cap_after_burst(s, op))
                 .held_back(w.client.held_back)
                 .may_be_down(may_be_down(s, w))
+                .of_429(w.count(is_429))
         });
         let made = made.map(ClaimKind::Refusing);
         out.add_if(Some(w.label()), made);

@@ -152,14 +152,18 @@ fn refusing(r: &Refusing) -> String {
     let line = if r.on.line.is_empty() { String::new() } else { format!(" in {}", r.on.line) };
     if r.refused == r.attempts {
         return format!(
-            "{} of {}{line} {} answered with 429 or 503: either a limiter lets nothing of this load through, or the storage was down \
-             behind a proxy.{}",
+            "{} of {}{line} {} answered with {}.{}",
             match r.attempts {
                 1 => "**The only attempt**".into(),
                 n => format!("**All {} attempts**", words::fixed(n as f64, 0)),
             },
             op_name(&r.op),
             if r.attempts == 1 { "was" } else { "were" },
+            if r.is_429 {
+                "429: a limiter lets nothing of this load through"
+            } else {
+                "429 or 503: either a limiter lets nothing of this load through, or the storage was down behind a proxy"
+            },
             crate::validity::held_back(r.held_back)
         );
     }

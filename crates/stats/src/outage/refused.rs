@@ -10,6 +10,8 @@ const LEAST_MISSED: f64 = LEAST_OPS / 2.0;
 /// Shorter stretches are told as nothing: Retry-After is in whole seconds and mostly one, and what a limiter would have let through while a load
 /// paused as it was told nobody knows.
 const LONGEST_PAUSE_S: f64 = 2.0;
+/// Refusals that are kept waiting are not answered to the instant: a silence before them is so many times as long at the most (a choice).
+const LATER: f64 = 1.25;
 /// A rhythm is the load's where it begins and ends no further from its ends than so many of its periods.
 const AT_THE_ENDS: f64 = 2.0;
 
@@ -40,8 +42,11 @@ pub(super) fn parts(s: &Seen<'_>, g: Gap) -> Parts {
     let any_refused = runs.iter().any(|(refused, _)| *refused);
     let mut out = Parts { silent: Vec::new(), refused: Vec::new() };
     for (refused, run) in runs {
-        let is_short = (run.1 - run.0) as f64 * s.dt_s < shortest_s - 1e-9;
-        let to = if refused || any_refused && is_short { &mut out.refused } else { &mut out.silent };
+        let length_s = (run.1 - run.0) as f64 * s.dt_s;
+        // So do the refusals that end a silence, where it is no longer than they were kept waiting; they may end with the first that gets through.
+        let waits = length_s <= LATER * s.refused_s && s.throttled.get(run.1).is_some_and(|n| *n > 0.0);
+        let is_theirs = any_refused && length_s < shortest_s - 1e-9 || waits;
+        let to = if refused || is_theirs { &mut out.refused } else { &mut out.silent };
         match to.last_mut() {
             Some(last) if last.1 == run.0 => last.1 = run.1,
             _ => to.push(run),
@@ -65,7 +70,9 @@ pub fn throttled(s: &Seen<'_>) -> ThrottledTimes {
     if !is_sound(s) || s.ok.iter().all(|v| *v == 0.0) {
         return ThrottledTimes::default();
     }
-    let told_of = |g: &Gap| s.throttled[g.0.saturating_sub(1)..g.1].iter().any(|n| *n > 0.0);
+    let told_of = |g: &Gap| {
+        s.throttled[g.0.saturating_sub(1)..(g.1 + 1).min(s.throttled.len())].iter().any(|n| *n > 0.0)
+    };
     let refused: Vec<Gap> = gaps(s).into_iter().flat_map(|g| parts(s, g).refused).filter(told_of).collect();
     let long = joined(s, refused);
     // When one began that was there from the start on is not known.

@@ -8,6 +8,7 @@
 //!
 //! The caller executes each [`ProbeAction`] on real storage or on a simulator and calls [`Probe::next`] with what it saw.
 
+mod after_rest;
 mod answered;
 mod at_once;
 mod bisect;
@@ -35,6 +36,7 @@ pub mod shared;
 mod summary;
 mod track;
 
+pub use after_rest::AfterRest;
 pub use answered::{HELD_BACK, PASSED_FOR};
 pub use at_once::{AtOnce, SameShare};
 pub use by_law::ByLaw;

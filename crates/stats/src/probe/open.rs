@@ -2,6 +2,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::after_rest::AfterRest;
 use super::capacity::is_cache;
 use super::cause::seconds_to_tell;
 use super::hold::HeldBack;
@@ -11,7 +12,7 @@ use super::track::MOST_DRAINS;
 use super::{Cause, DrainKind, Resource, Track};
 use crate::words;
 
-pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
+pub(super) fn open_questions(f: &Found, t: &Track, after_rest: Option<AfterRest>) -> Vec<Open> {
     let unit = f.resource.name();
     let open = |text: String, more_s: Option<f64>| vec![Open { text, more_s }];
     if f.cause() == Cause::Refusing {
@@ -47,9 +48,14 @@ pub(super) fn open_questions(f: &Found, t: &Track) -> Vec<Open> {
         ),
         Capacity::NoneSeen => open(
             format!(
-                "no burst of {unit} was seen in {:.0} s: a bucket that runs dry later is not excluded; --goal {:.0}s \
+                "no burst of {unit} was seen in {:.0} s{}: a bucket that runs dry later is not excluded; --goal {:.0}s \
                  with --budget {:.0}s would measure ten times as long",
                 f.horizon_s,
+                match after_rest {
+                    Some(a) if a.beyond > 0.0 => " of a load that insists".to_owned(),
+                    Some(a) => format!(", nor after a rest of {}", words::span(a.rest_s)),
+                    None => String::new(),
+                },
                 10.0 * f.horizon_s,
                 (25.0 * f.horizon_s + 60.0).round()
             ),

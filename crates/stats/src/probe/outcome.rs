@@ -2,6 +2,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::after_rest::AfterRest;
 use super::capacity::capacity;
 use super::cause;
 use super::grows::growth;
@@ -260,8 +261,8 @@ impl ProbeOutcome {
     ) -> Self {
         let answers = questions.answers;
         let mut out = Self {
-            ops: found(Resource::Ops, &tracks[0], o),
-            bytes: found(Resource::Bytes, &tracks[1], o),
+            ops: found(Resource::Ops, &tracks[0], o, answers.after_rest),
+            bytes: found(Resource::Bytes, &tracks[1], o, None),
             large_bytes,
             small_bytes: o.small_bytes,
             overhead_bytes: o.overhead_bytes,
@@ -506,7 +507,7 @@ impl ProbeOutcome {
     }
 }
 
-fn found(resource: Resource, t: &Track, o: &ProbeOptions) -> Found {
+fn found(resource: Resource, t: &Track, o: &ProbeOptions, after_rest: Option<AfterRest>) -> Found {
     let horizon_s = t.drains.iter().map(|d| d.length_s).fold(0.0, f64::max);
     let sustained = sustained(t);
     let capacity = capacity(t);
@@ -528,7 +529,7 @@ fn found(resource: Resource, t: &Track, o: &ProbeOptions) -> Found {
     };
     // What was not looked for is no question.
     if resource == Resource::Ops || o.moves_bytes {
-        f.open = open_questions(&f, t);
+        f.open = open_questions(&f, t, after_rest);
     }
     f
 }

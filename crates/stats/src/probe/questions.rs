@@ -3,6 +3,7 @@
 
 use plimsoll_model::Estimate;
 
+use super::after_rest::{AfterRest, after_rest};
 use super::bisect::Bisection;
 use super::by_law::{ByLaw, Interrupted, LawTrial};
 use super::cause;
@@ -58,6 +59,8 @@ pub struct Answers {
     pub by_law: Option<ByLaw>,
     /// How many ops in flight are enough, where nothing is refused.
     pub served: Option<ServedAtOnce>,
+    /// What passes at once after a rest, where pushing showed no burst.
+    pub after_rest: Option<AfterRest>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -78,6 +81,7 @@ pub(super) struct Questions {
     cost: Vec<(u64, f64)>,
     cost_asked: bool,
     pub served_asked: bool,
+    pub after_rest_asked: bool,
     /// Rates of laws that were to hold.
     pub laws_tried: Vec<f64>,
     /// Seconds of rest that the next of them takes at the least: shorter ones were not forgiven.
@@ -134,6 +138,11 @@ pub(super) enum Question {
     Alone {
         rate: Estimate,
     },
+    /// Much more than the rate, after a rest.
+    AfterRest {
+        rate: f64,
+        rest_s: f64,
+    },
 }
 
 /// A stretch of load that answers a question.
@@ -180,6 +189,7 @@ impl Trial {
                 format!("is the burst of {} limited by tokens or by time?", of.name())
             }
             Question::Alone { .. } => "finding how many ops in flight are enough: 1".into(),
+            Question::AfterRest { .. } => "finding how much passes at once after a rest".into(),
             Question::InBetween => {
                 format!(
                     "measuring what an op of {} costs",
@@ -197,7 +207,8 @@ impl Trial {
             Question::TwiceTheRate(_)
             | Question::HalfExcess { .. }
             | Question::InBetween
-            | Question::Alone { .. } => false,
+            | Question::Alone { .. }
+            | Question::AfterRest { .. } => false,
         }
     }
 
@@ -296,7 +307,8 @@ impl Probe {
                 return action;
             }
         }
-        match self.ask_cost(&known).or_else(|| self.ask_served(&known)) {
+        let rest = self.ask_cost(&known).or_else(|| self.ask_served(&known));
+        match rest.or_else(|| self.ask_after_rest(&known)) {
             Some(t) => self.try_it(t),
             None => self.finish(),
         }
@@ -526,6 +538,10 @@ impl Probe {
             }
             Question::InBetween => self.questions.cost.push((t.size_bytes, ok)),
             Question::Alone { rate } => self.served(rate, &t),
+            Question::AfterRest { rate, rest_s } => {
+                self.questions.answers.after_rest =
+                    Some(after_rest(&t.seen.ok, &t.seen.refused, dt, rate, rest_s));
+            }
         }
         self.choose()
     }

@@ -110,6 +110,15 @@ impl ProbeOutcome {
         out
     }
 
+    /// What is known of a burst, in a word or two.
+    fn status_of(&self, f: &Found) -> &'static str {
+        let rested = self.answers.after_rest.is_some_and(|a| a.beyond > 0.0);
+        match f.capacity {
+            Capacity::NoneSeen if f.resource == Resource::Ops && rested => "burst after a rest",
+            _ => f.status(self.cause_of(f.resource)),
+        }
+    }
+
     fn looked_for(&self) -> Vec<&Found> {
         if self.moves_bytes { vec![&self.ops, &self.bytes] } else { vec![&self.ops] }
     }
@@ -233,6 +242,19 @@ impl ProbeOutcome {
             };
             out.push(Finding::new("F43", "limit_burst_law", Level::Info, text));
         }
+        if let Some(a) = self.answers.after_rest.filter(|a| f.resource == Resource::Ops && a.beyond > 0.0) {
+            let text = format!(
+                "After a rest of {} {}{} ops passed within {}, {} more than the rate gives in that time{}: while it is pushed the limiter \
+                 shows no burst.",
+                words::span(a.rest_s),
+                if a.at_least { "at least " } else { "" },
+                words::about(a.passed, 3),
+                words::span(a.within_s),
+                words::about(a.beyond, 3),
+                if a.at_least { "" } else { ", before requests were refused" },
+            );
+            out.push(Finding::new("F43", "limit_burst_after_rest", Level::Info, text));
+        }
         out
     }
 
@@ -307,7 +329,7 @@ impl ProbeOutcome {
         self.looked_for()
             .iter()
             .filter(hidden)
-            .map(|f| f.fit(target, op_class, self.cause_of(f.resource)))
+            .map(|f| f.fit(target, op_class, self.cause_of(f.resource), self.status_of(f)))
             .collect()
     }
 }
@@ -420,7 +442,7 @@ impl Found {
         }
     }
 
-    fn fit(&self, target: &str, op_class: &str, cause: Cause) -> BucketFit {
+    fn fit(&self, target: &str, op_class: &str, cause: Cause, status: &str) -> BucketFit {
         let b = self.bucket(cause != Cause::None);
         BucketFit {
             target: target.into(),
@@ -431,7 +453,7 @@ impl Found {
             capacity: b.capacity,
             refill_per_s: b.refill,
             full_again_s: b.full_again_s,
-            status: self.status(cause).into(),
+            status: status.into(),
             drains: self.drains.iter().map(curve).collect(),
             recoveries: self.drains.iter().filter_map(recovery).collect(),
             frontier: Vec::new(),
