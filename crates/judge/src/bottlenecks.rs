@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Bottleneck;
-use plimsoll_model::plan::TargetSpec;
+use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::{LimitSummary, RunSummary};
 use plimsoll_model::{Sample, SeriesCounts};
 use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
@@ -52,7 +52,10 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
     }
     let met = summary.offered_was_met();
     let found = attribute(&observed);
-    let suspects = ranked(found.suspects, met, refusals.set_the_rate());
+    // A probe looks at ops and at bytes, and a limiter of the one does not bind the other. Of one load what was proved set its rate.
+    let is_probe = matches!(data.plan.controller, Some(ControllerSpec::Limits { .. }));
+    let limiter_set_it = refusals.set_the_rate() || proved.is_some() && !is_probe;
+    let suspects = ranked(found.suspects, met, limiter_set_it);
     let clear = found.cleared.iter().map(|c| Bottleneck {
         candidate: format!("{} ({})", c.candidate.name(), c.what),
         measured: percent(c.mean),

@@ -1,8 +1,11 @@
 //! A run while it goes on: its targets, its files, its clock.
 
+mod claims;
+mod closing;
 mod existing;
 mod own_cluster;
 mod preparation;
+mod roll;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -14,20 +17,17 @@ use plimsoll_crew::{Crew, StageOrder, key_names};
 use plimsoll_engine::Clock;
 use plimsoll_engine::target::s3::REDIRECTED;
 use plimsoll_lower as lower;
-use plimsoll_model::count::{are, counted};
-use plimsoll_model::plan::{ControllerSpec, FilesTarget, Stage, TargetSpec};
-use plimsoll_model::{AgentHost, Environment, Event, Finding, HostFacts, Level, Plan};
+use plimsoll_model::plan::{FilesTarget, Stage, TargetSpec};
+use plimsoll_model::{Environment, Event, Finding, HostFacts, Level, Plan};
 use plimsoll_setup::Interrupt;
 use plimsoll_setup::objects::FoundObjects;
 use plimsoll_setup::observe::{ObserveSetting, ObservedPlace, Observers, ScrapeSink, places_with};
-use plimsoll_setup::removal::{self, How};
-use plimsoll_setup::s3::{BucketClaim, ForRun, claim};
+use plimsoll_setup::s3::BucketClaim;
 use plimsoll_store::{Journal, Mark, RunDir};
 
 use crate::environment::monotonic_ns;
 use crate::error::RunError;
 use crate::guard::RunGuard;
-use crate::kept;
 use crate::lost::Acknowledged;
 use crate::options::{CrewChoice, Options, Recruit};
 use crate::peak::Crowd;
@@ -37,6 +37,7 @@ use crate::streams::Streams;
 use crate::trace::{self, Names, StageNames, TraceWriter};
 use crate::virtual_time;
 use crate::volumes::Volumes;
+use roll::{are_so_many, same_roll};
 
 /// A shorter rest is over before it is read of. (A choice: it would be told as 0 s.)
 const TOLD_IDLE: Duration = Duration::from_secs(1);
@@ -289,74 +290,6 @@ impl Session {
         Ok(())
     }
 
-    fn make_claims(&mut self, options: &Options, events: &mut dyn FnMut(Event)) -> Result<(), RunError> {
-        let plan = self.plan.clone();
-        let id = self.run.id();
-        for (name, spec) in &plan.targets {
-            if let TargetSpec::S3(s3) = spec {
-                // A resumed run has a prefix of its own: the one before was cleaned up.
-                let id = if self.next_stage > 0 { format!("{id}-{}", self.next_stage) } else { id.clone() };
-                // Two targets in one bucket have a prefix each.
-                let id = if beside(&plan, name) { format!("{id}-{name}") } else { id };
-                let mut journal = Journal::locked(&self.journal);
-                let errands = self.crew.errands(journal.mark());
-                let (exe, interrupt, by) = (&options.exe, &self.interrupt, options.claim_by);
-                let run = ForRun { id: &id, exe, interrupt, by, errands };
-                let claimed = claim(&plan, name, s3, run, &mut journal, events)?;
-                drop(journal);
-                self.describe_s3(name, &claimed);
-                let load = plan.stages.iter().filter_map(lower::planned_ns).fold(0, u64::saturating_add);
-                let held = claimed.access().held.as_ref();
-                let short = held.and_then(|h| h.too_short_for(Duration::from_nanos(load)));
-                short.map(Event::Message).into_iter().for_each(&mut *events);
-                self.claims.insert(name.clone(), claimed);
-            }
-        }
-        Ok(())
-    }
-
-    fn describe_s3(&mut self, name: &str, claim: &BucketClaim) {
-        if let Some(header) = claim.server_header() {
-            self.environment.servers.insert(name.to_owned(), header);
-        }
-        let signing = serde_json::to_value(claim.access().target.signing).unwrap_or_default();
-        let signing = signing.as_str().unwrap_or_default().to_owned();
-        self.environment.notes.insert("payload signing".into(), signing);
-        if let Some(text) = claim.access().keys_in_words() {
-            self.environment.notes.insert("credentials".into(), text);
-        }
-        if let Some(area) = claim.area()
-            && let Some(text) = area.versioning.words(&area.bucket)
-        {
-            let stays = area.versioning.retention.is_some() || area.versioning.hidden;
-            let level = if stays { Level::Qualified } else { Level::Info };
-            let mut chars = text.chars();
-            let text =
-                chars.next().map(|c| c.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default();
-            self.found(Finding::new("F15", "versioned_bucket", level, format!("{text}.")));
-        }
-        if claim.is_unchecked() {
-            let text = format!(
-                "The certificates of '{name}' were not verified (--insecure), so the identity of the server is not \
-                 known."
-            );
-            self.found(Finding::new("Q13", "certificate_unchecked", Level::Qualified, text));
-        }
-        if !claim.unconfirmed().is_empty() {
-            let text = claim.unconfirmed().join(" ");
-            self.found(Finding::new("Q11", "unconfirmed", Level::Qualified, text));
-        }
-    }
-
-    /// What this process may use of its machine, now that it is in groups of its own.
-    fn describe_client(&mut self) {
-        let Some(client) = self.plan.options.client.as_ref().filter(|c| !c.is_empty()) else { return };
-        self.environment.notes.insert("client".into(), client.words());
-        if self.environment.agents.is_empty() {
-            crate::environment::bounded(&mut self.environment.machine);
-        }
-    }
-
     /// Something of the run as a whole. A resumed run may find the same again.
     fn found(&mut self, finding: Finding) {
         if !self.environment.findings.contains(&finding) {
@@ -549,203 +482,5 @@ impl Session {
     /// Whether a stage was begun.
     pub fn has_data(&self) -> bool {
         self.next_stage > 0
-    }
-
-    /// Cleans up, closes the files and seals the run. Gives what could not be removed.
-    pub fn close(mut self, end: &str, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
-        self.crew.rest();
-        if let Some((observers, files)) = self.observers.take() {
-            // They ask once more.
-            drop(observers);
-            files.finish()?;
-        }
-        if let Some(problem) = self.trace.take().and_then(TraceWriter::finish) {
-            let text = format!("The trace is incomplete: {problem}. The figures do not depend on it.");
-            events(Event::Message(text.clone()));
-            self.found(Finding::new("F13", "trace_incomplete", Level::Qualified, text));
-        }
-        self.tell_redirects();
-        let hosts = self.crew.hosts();
-        let left = self.take_down(events)?;
-        if !left.is_empty() {
-            self.found(left_behind(&left, &self.run.id()));
-        }
-        let mut env = self.run.env()?;
-        // How their clocks drift is known at the end.
-        env.environment = Environment { agents: hosts, ..self.environment };
-        let clock = |a: &AgentHost| Some((a.agent.clone(), a.clock?.offset_ns));
-        env.clock_offsets_ns = env.environment.agents.iter().filter_map(clock).collect();
-        self.run.write_env(&env)?;
-        self.streams.finish()?;
-        self.samples.take().map_or(Ok(()), |samples| samples.finish())?;
-        if let Some(recruit) = self.recruit.take().filter(|_| self.lost) {
-            tell_delivered(
-                &kept::fetch_into(&self.run, recruit.as_ref(), &self.interrupt, false, events),
-                events,
-            );
-        }
-        // What failed before its first stage is thrown away; what had no time for one is a run, and says so.
-        if self.next_stage > 0 || end == "done" {
-            self.run.seal(end)?;
-        }
-        Ok(left)
-    }
-
-    /// Figures of requests that went elsewhere are told as that.
-    fn tell_redirects(&mut self) {
-        for (way, count) in std::mem::take(&mut self.redirected) {
-            let text = format!(
-                "{count} requests were redirected from {way}, and the redirect was followed: their time includes \
-                 both answers. To measure the final server alone, name it as the endpoint."
-            );
-            self.found(Finding {
-                measured: Some(count as f64),
-                ..Finding::new("Q12", "redirected", Level::Qualified, text)
-            });
-        }
-    }
-
-    /// Removes what the run made, unless it is to be kept.
-    fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
-        let keep = self.plan.options.keep;
-        let uploads = removal::has_uploads(&self.plan);
-        let how = How { keep, uploads, interrupt: self.interrupt.clone() };
-        let mut left = Vec::new();
-        // Of a run in one bucket alone it is known what was to be there.
-        let mut removed = (self.plan.targets.len() == 1 && !keep).then_some(0);
-        let all_claimed = self.claims.len() == self.plan.targets.len();
-        let mut by_errands = Vec::new();
-        // Of agents that were lost nobody knows what else they sent.
-        let sent = (!self.lost).then(|| self.streams.writes().saturating_add(self.filled));
-        for claim in self.claims.values_mut() {
-            let mut journal = Journal::locked(&self.journal);
-            if claim.is_thrown_away() && !keep {
-                removed = None;
-                removal::forget_embedded(&mut journal, claim.target_name())?;
-            } else if let Some(area) = claim.area() {
-                removal::note_sent(&mut journal, area, sent)?;
-                left.extend(removal::bucket_things(
-                    claim.store(),
-                    &mut journal,
-                    &area.target,
-                    &how,
-                    &mut removed,
-                    events,
-                )?);
-            } else {
-                removed = None;
-            }
-            claim.stop_server(&mut journal)?;
-            by_errands.extend(claim.by_errands().map(|(who, why)| asked_by(claim.target_name(), &who, why)));
-        }
-        by_errands.into_iter().for_each(|finding| self.found(finding));
-        if all_claimed && let Some(f) = self.acknowledged.finding(removed) {
-            self.found(f);
-        }
-        self.claims.clear();
-        left.extend(self.crew.disband(keep)?);
-        self.volumes.stop(&self.journal)?;
-        Ok(left)
-    }
-}
-
-/// Of agents that were lost, what they had kept is there now, or can be asked for later: no reason for a run to fail.
-fn tell_delivered(came: &Result<Vec<kept::AgentCollected>, RunError>, events: &mut dyn FnMut(Event)) {
-    match came {
-        Ok(all) => {
-            for a in all {
-                let mut text = format!(
-                    "agent {}: {} of its own record came after it was lost",
-                    a.agent,
-                    counted(a.slices, "slice")
-                );
-                if !a.missing.is_empty() {
-                    text.push_str(&format!("; still missing: {}", a.missing));
-                }
-                events(Event::Message(text));
-            }
-        }
-        Err(e) => events(Event::Message(format!("what lost agents kept was not fetched: {e}"))),
-    }
-}
-
-/// What the run could not remove is in its result: it may cost money, or stand in somebody's way.
-fn left_behind(left: &[String], id: &str) -> Finding {
-    let text = format!("Left behind: {}. `plimsoll cleanup {id}` tries again.", left.join("; "));
-    let evidence = left.iter().map(|l| ("left behind".to_owned(), l.clone())).collect();
-    Finding {
-        measured: Some(left.len() as f64),
-        evidence,
-        ..Finding::new("F14", "left_behind", Level::Qualified, text)
-    }
-}
-
-/// A run goes on with the agents that it began with: each has its record, and its share of what is there.
-fn same_roll(environment: &Environment, crew: &dyn Crew) -> Result<(), RunError> {
-    let hosts = crew.hosts();
-    let names = |hosts: &[AgentHost]| hosts.iter().map(|h| h.agent.clone()).collect::<BTreeSet<String>>();
-    let (had, has) = (names(&environment.agents), names(&hosts));
-    let list = |of: Vec<&String>| of.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    if had == has {
-        return Ok(());
-    }
-    if has.is_empty() {
-        return Err(RunError::input(
-            format!(
-                "the run is of {} of a fleet ({})",
-                counted(had.len(), "agent"),
-                list(had.iter().collect())
-            ),
-            "Continue it with --fleet",
-        ));
-    }
-    if had.is_empty() {
-        return Err(RunError::input(
-            "the run is of one machine, not of a fleet",
-            "Continue it without --fleet",
-        ));
-    }
-    let (gone, new) = (list(had.difference(&has).collect()), list(has.difference(&had).collect()));
-    let mut differs = Vec::new();
-    if !gone.is_empty() {
-        differs.push(format!("{gone} took part in it and cannot now"));
-    }
-    if !new.is_empty() {
-        differs.push(format!("{new} did not"));
-    }
-    Err(RunError::input(
-        format!("other agents than those of the run: {}", differs.join(", and ")),
-        "Start the missing ones again under their names (plimsoll agent --name), choose with --agents, or start a new run",
-    ))
-}
-
-/// A plan that was made for so many agents asks too much of fewer, and too little of more.
-fn are_so_many(plan: &Plan, there: usize) -> Result<(), RunError> {
-    match plan.options.each {
-        Some(agents) if agents as usize != there => Err(RunError::input(
-            format!(
-                "the plan was made for what {} together (--each), and there {} {there}",
-                if agents == 1 { "1 agent does".into() } else { format!("{agents} agents do") },
-                are(there)
-            ),
-            format!("Use so many (--fleet --agents {agents}), or remove options.each and what it multiplied"),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Whose word it is that nothing was left is in the result.
-fn asked_by(target: &str, agents: &[String], why: &str) -> Finding {
-    let s = if agents.len() == 1 { "" } else { "s" };
-    let text =
-        format!("Markers, listings and cleanup of '{target}' by agent{s} {}, {why}.", agents.join(", "));
-    Finding::new("F21", "claimed_by_agent", Level::Info, text)
-}
-
-/// Whether this target is measured beside another one.
-fn beside(plan: &Plan, name: &str) -> bool {
-    match &plan.controller {
-        Some(ControllerSpec::Limits { scope_targets, .. }) => scope_targets.values().any(|t| t == name),
-        _ => false,
     }
 }

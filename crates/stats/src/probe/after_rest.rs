@@ -1,9 +1,9 @@
 //! How much passes at once after a rest, where no burst was seen while the limiter was pushed: a count over a period gives all of it at
 //! once to whoever comes back, and one that was never left alone shows nothing of that.
 
+use super::plateau::Plateau;
 use super::questions::{Question, Trial};
 use super::{Capacity, Probe, ProbeOutcome, cause};
-use crate::probe::drain::Plateau;
 
 /// Seconds without load before it: longer than most periods that limiters count over (a choice), and no less than this.
 const REST_S: f64 = 30.0;

@@ -3,7 +3,7 @@
 use plimsoll_model::Estimate;
 
 use super::by_law::Interrupted;
-use super::drain::Plateau;
+use super::plateau::Plateau;
 use super::questions::{AGAIN, APART, Penalty, Question, TAIL_S, TRIAL_S, Trial};
 use super::{HeldBack, Probe, ProbeAction, Resource, hold};
 

@@ -5,8 +5,8 @@ use plimsoll_model::Estimate;
 
 use super::bisect::Bisection;
 use super::design::{self, DesignBounds};
-use super::drain::Plateau;
 use super::hold::{self, HELD_AT_LEAST, HoldSearch, HoldState};
+use super::plateau::Plateau;
 use super::questions::{AGAIN, Penalty, Question, Trial};
 use super::{HeldBack, Probe, ProbeAction, Resource, cause};
 use crate::laws::{self, LawContest, LawFit, LawHypothesis, LawState, RivalLaw};

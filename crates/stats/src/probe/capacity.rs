@@ -124,7 +124,8 @@ fn came_back(t: &Track, most: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drain::{Before, Plateau};
+    use super::super::drain::Before;
+    use super::super::plateau::Plateau;
     use super::super::{Resource, Track};
     use super::*;
     use crate::rng::Rng;

@@ -9,7 +9,7 @@
 use plimsoll_model::Estimate;
 
 use super::by_law::Interrupted;
-use super::drain::Plateau;
+use super::plateau::Plateau;
 use super::questions::{AGAIN, Question, Trial};
 use super::{Capacity, DrainKind, Found, Probe, ProbeAction, Resource, cause};
 use crate::math;

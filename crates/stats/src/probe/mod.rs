@@ -29,6 +29,7 @@ mod open;
 mod options;
 mod outcome;
 mod pilot;
+mod plateau;
 mod questions;
 pub mod scope;
 mod served;
@@ -55,10 +56,10 @@ pub use track::FirstLook;
 
 use crate::laws::{self, LoadRecord, RecordedLoad};
 use crate::simulate::RatesSeen;
-use drain::Plateau;
 use ladder::Ladder;
 use micro::MicroRun;
 use pilot::{LADDER, PILOT, PilotRun};
+use plateau::Plateau;
 use questions::{Questions, Trial};
 use track::Track;
 

@@ -1,6 +1,6 @@
 //! The pilot: which large size moves most bytes, without minutes in flight before a slow limiter.
 
-use super::drain::Plateau;
+use super::plateau::Plateau;
 use super::{Probe, ProbeAction, Resource, State};
 use crate::math;
 use crate::simulate::RatesSeen;

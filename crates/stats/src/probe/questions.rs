@@ -8,8 +8,8 @@ use super::bisect::Bisection;
 use super::by_law::{ByLaw, Interrupted, LawTrial};
 use super::cause;
 use super::cost::{Cost, cost};
-use super::drain::Plateau;
 use super::hold::{self, HeldBack, HoldSearch};
+use super::plateau::Plateau;
 use super::{
     AtOnce, Capacity, Cause, DrainKind, Found, Probe, ProbeAction, ProbeOutcome, Resource, SameShare,
     ServedAtOnce, State,

@@ -6,7 +6,7 @@
 
 use plimsoll_model::Estimate;
 
-use super::drain::Plateau;
+use super::plateau::Plateau;
 use super::questions::{Question, Trial};
 use super::{Probe, ProbeOutcome, Resource, cause};
 use crate::rate::Mean;
