@@ -23,7 +23,7 @@ use limits::dimensions;
 pub use limits::{Asked, Limits};
 pub use saturation::{SaturationController, Wish, load_point_of, rung_of, search_of};
 pub use sweep::Sweep;
-pub use watch::Watch;
+pub use watch::{RATE_DROPPED, Watch, drops_of};
 
 use plimsoll_model::Plan;
 use plimsoll_model::plan::ControllerSpec;

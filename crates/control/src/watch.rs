@@ -4,6 +4,7 @@ mod drops;
 
 use std::collections::VecDeque;
 
+use plimsoll_model::Finding;
 use plimsoll_model::plan::Stage;
 use plimsoll_model::units::Span;
 use plimsoll_stats::bucket::{self, FitOptions, Tier};
@@ -12,6 +13,7 @@ use plimsoll_stats::words;
 use super::fixed::Fixed;
 use crate::controller::{ControlRemark, ControlStep, Controller, Observation, Slice};
 use crate::error::ControlError;
+pub use drops::RATE_DROPPED;
 use drops::{Drops, Second};
 
 /// Seconds between two looks at the whole series, at first; a look takes time that grows with the series.
@@ -34,6 +36,30 @@ pub struct Watch {
     seen: Vec<Told>,
     remarks: VecDeque<ControlRemark>,
     drops: Drops,
+}
+
+/// The second that these slices make, if they do; then they are taken.
+fn whole_second(open: &mut Vec<Slice>, slice_s: f64) -> Option<Second> {
+    let length_s = open.len() as f64 * slice_s;
+    if length_s < 1.0 - slice_s / 2.0 {
+        return None;
+    }
+    let sum = |of: fn(&Slice) -> u64| open.iter().map(of).sum::<u64>() as f64 / length_s;
+    let second = Second { ok: sum(|s| s.ok), refused: sum(|s| s.throttled), failed: sum(|s| s.failed) };
+    open.clear();
+    Some(second)
+}
+
+/// Drops of a load of which all is known: as they were told while it went on.
+pub fn drops_of(slices: &[Slice], slice_s: f64) -> Option<Finding> {
+    let (mut drops, mut open) = (Drops::default(), Vec::new());
+    for slice in slices {
+        open.push(*slice);
+        if let Some(second) = whole_second(&mut open, slice_s) {
+            drops.add(second);
+        }
+    }
+    drops.finding()
 }
 
 /// A cliff as it was told.
@@ -149,14 +175,8 @@ impl Controller for Watch {
 
     fn slice(&mut self, slice: &Slice) -> bool {
         self.open.push(*slice);
-        let length_s = self.open.len() as f64 * self.slice_s;
-        if length_s >= 1.0 - self.slice_s / 2.0 {
-            let ok: u64 = self.open.iter().map(|s| s.ok).sum();
-            self.ops_per_s.push(ok as f64 / length_s);
-            let sum = |of: fn(&Slice) -> u64| self.open.iter().map(of).sum::<u64>() as f64 / length_s;
-            let second =
-                Second { ok: ok as f64 / length_s, refused: sum(|s| s.throttled), failed: sum(|s| s.failed) };
-            self.open.clear();
+        if let Some(second) = whole_second(&mut self.open, self.slice_s) {
+            self.ops_per_s.push(second.ok);
             if let Some((at_s, text)) = self.drops.add(second) {
                 self.remarks.push_back(ControlRemark { text, about_s: Some(at_s), is_progress: false });
             }

@@ -52,8 +52,11 @@ pub fn run(
     let mut patience = Patience::from(Instant::now());
     let mut pause = FIRST_PAUSE;
     let (mut round, mut before) = (0, usize::MAX);
+    // Refused before, and for a later round.
+    let mut waiting: Vec<u64> = Vec::new();
     loop {
-        let (ends, refused) = once(workers, &mut progress, &mut patience, events, interrupt)?;
+        let (ends, mut refused) = once(workers, &mut progress, &mut patience, events, interrupt)?;
+        refused.append(&mut waiting);
         if let Some(error) = ends.iter().find_map(|e| e.error.clone()) {
             return Err(error.into());
         }
@@ -82,7 +85,7 @@ pub fn run(
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(5));
-        workers = repeats(template, &refused);
+        (workers, waiting) = repeats(template, refused);
     }
 }
 
@@ -116,9 +119,9 @@ fn failed(what: &str, text: &str) -> CrewError {
     CrewError::input(format!("{what} could not be prepared: {text}"), "Correct that, and run again")
 }
 
-/// One range of neighbouring keys per worker, one op in flight each.
-fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
-    let mut keys = refused.to_vec();
+/// One range of neighbouring keys per worker, one op in flight each; and the keys that are for a later round. No object that is there is
+/// put again: a limiter would let that through in the place of one that is not.
+fn repeats(template: &WorkerSpec, mut keys: Vec<u64>) -> (Vec<WorkerSpec>, Vec<u64>) {
     keys.sort_unstable();
     keys.dedup();
     let mut ranges: Vec<(u64, u64)> = Vec::new();
@@ -129,10 +132,7 @@ fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
         }
     }
     let left = ranges.split_off(ranges.len().min(RANGES));
-    // What does not fit into this round rides along in the last range, putting some objects twice.
-    if let (Some(last), Some((first, count))) = (ranges.last_mut(), left.last()) {
-        last.1 = first + count - last.0;
-    }
+    let left = left.into_iter().flat_map(|(first, count)| first..first + count).collect();
     let worker = |(i, (first, count)): (usize, &(u64, u64))| {
         let mut w = template.clone();
         w.worker.worker = i as u16;
@@ -151,7 +151,7 @@ fn repeats(template: &WorkerSpec, refused: &[u64]) -> Vec<WorkerSpec> {
         }
         w
     };
-    ranges.iter().enumerate().map(worker).collect()
+    (ranges.iter().enumerate().map(worker).collect(), left)
 }
 
 struct Progress<'a> {

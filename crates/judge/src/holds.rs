@@ -14,10 +14,13 @@ use plimsoll_stats::validity::{Facts, SteadyFact};
 use plimsoll_stats::words;
 use plimsoll_store::RunData;
 
+use plimsoll_control::RATE_DROPPED;
+
 use super::agents::machines;
 use super::asked::backs_off;
 use super::line::Line;
 use super::long_ops::{self, CountedWork};
+use super::outages::refused_s;
 use super::part::{Part, horizon_s};
 use super::resources::Resources;
 use super::servers::line_changed_at;
@@ -26,6 +29,8 @@ use super::throttled::RefusedMeanwhile;
 
 /// Slices of the series that the methods look at.
 const STEP_NS: u64 = 1_000_000_000;
+/// Refusals that take so much of a window's period are why nothing ends in it (a choice).
+const WAITS: f64 = 0.3;
 /// A shorter load shows no level: nothing is claimed of it.
 const SHORTEST_S: f64 = 20.0;
 
@@ -68,7 +73,13 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, beside: Refused
     let fit = bucket::fit(x, dt, &FitOptions { in_flight: series.in_flight, ..FitOptions::default() });
     let offset_s = series.start_s;
     let taken = machine_was_taken(data, part, &fit, offset_s);
-    let throttle = throttle::judge(x, dt, &fit, &series.context(taken, beside));
+    let mut throttle = throttle::judge(x, dt, &fit, &series.context(taken, beside));
+    // Refusals that are kept waiting hold all slots for as long: that nothing ends then is no window of the limiter's.
+    if let ThrottleVerdict::FixedWindow { period_s, .. } = throttle.verdict
+        && series.refused_s >= WAITS * period_s
+    {
+        throttle.verdict = ThrottleVerdict::Refusing(series.refused_share());
+    }
     let shape = shape::shape(x, dt, &judged.levels);
     let throttled = matches!(throttle.verdict, ThrottleVerdict::Proved | ThrottleVerdict::Likely);
     let verdict = match &shape {
@@ -147,7 +158,12 @@ pub fn answer_of_watch(held: &[Held], lines: &[Line<'_>], findings: &mut [Findin
         .filter(|h| h.cliff_is_answer)
         .filter_map(|h| Some(lines.get(h.hold.line)?.label()))
         .collect();
+    let dropped = findings.iter().any(|f| f.name == RATE_DROPPED);
     for f in findings.iter_mut().filter(|f| f.code == "V04" && f.name == "no_rate") {
+        if dropped {
+            f.level = plimsoll_model::Level::Qualified;
+            f.text = "The mean over the watch mixes what was before a drop, in it and after it, so it is not a rate: F27 has them.".into();
+        }
         if f.workload.as_ref().is_some_and(|w| found.contains(w)) {
             f.level = plimsoll_model::Level::Qualified;
             f.text = "The mean over the watch mixes the rates before and after the cliff, so it is not a rate. The \
@@ -198,6 +214,8 @@ struct Series {
     latency_s: Vec<f64>,
     in_flight: f64,
     closed: bool,
+    /// How long refused attempts wait for their answers.
+    refused_s: f64,
     /// It pauses after refused attempts as the answers ask, or by its back-off.
     backs_off: bool,
 }
@@ -237,6 +255,7 @@ impl Series {
             attempts_per_s: rate(&|c| c.ok() + c.throttled() + c.failed()),
             ok_per_s,
             latency_s,
+            refused_s: refused_s(&counts),
             in_flight: f64::from(part.concurrency(line.kind)),
             // Whatever else is in flight is not known to be.
             closed: specs.len() == part.stage.spec.workloads.len()

@@ -47,7 +47,9 @@ use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary}
 use plimsoll_stats::claims;
 use plimsoll_stats::expect::Expect;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
-use plimsoll_stats::probe::{HELD_BACK, LIMIT_CAUSE, PASSED_FOR, may_refuse_all, refused_after_s};
+use plimsoll_stats::probe::{
+    CHANGED_MEANWHILE, HELD_BACK, LIMIT_CAUSE, OPEN_QUESTION, PASSED_FOR, may_refuse_all, refused_after_s,
+};
 use plimsoll_stats::validity::{self, Facts};
 use plimsoll_store::rundir::{AGENT_LOST, COST_BUDGET, GUARD};
 use plimsoll_store::{RunData, Totals, Window};
@@ -163,9 +165,13 @@ pub fn judge(
     // What fails is not delayed, nor held to a rate: of a load most of which failed no evidence of a limit is told.
     let failed = findings.iter().any(|f| f.code == "V01" && f.level == Level::Invalid);
     let passed = concluded.findings.iter().any(|f| f.name == HELD_BACK && f.text.contains(PASSED_FOR));
+    let changed =
+        concluded.findings.iter().find(|f| f.name == OPEN_QUESTION && f.text.contains(CHANGED_MEANWHILE));
+    let out = outages.iter().any(|o| o.span.to_s.is_none());
+    findings.extend(outcome::limits_open(&concluded.limits, passed, changed.map(|f| f.text.as_str()), out));
     findings.extend(concluded.findings.into_iter().filter(|f| !(failed && f.name == LIMIT_CAUSE)));
-    findings.extend(outcome::limits_open(&concluded.limits, passed));
     outages::explain(&mut findings, &outages, &lines);
+    findings.extend(replay::drops(data, totals));
     findings.extend(throttled::findings(data, &throttled, &lines));
     findings.extend(outages::findings(data, &outages, &lines, searched));
     findings.extend(outages::unanswered(data));
@@ -218,6 +224,7 @@ pub fn judge(
         environment: Environment { findings: Vec::new(), ..data.environment.clone() },
         ..RunSummary::default()
     };
+    throttled::of_servers_that_were_away(&mut summary);
     let one_answer = searched && !several;
     let answered = validity::is_run_valid(&summary.findings, &cells, !one_answer);
     summary.settle(answered, one_answer);

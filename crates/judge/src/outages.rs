@@ -33,7 +33,13 @@ fn of_stage(data: &RunData, stage: &StageData) -> (Vec<Outage>, Vec<StageThrottl
     let whole_is_throttled = !throttled.is_empty();
     for (name, ended) in load.endpoints(stage, data) {
         let beside = |o: &Outage| out.iter().all(|all| !overlaps(all, o));
-        let own: Vec<Outage> = load.outages(&ended, &name).into_iter().filter(|o| beside(o)).collect();
+        // What this endpoint did before and after is not what the load came to, and would be read as that.
+        let of_one = |mut o: Outage| {
+            (o.with_per_s, o.without_per_s) = (None, None);
+            o
+        };
+        let own: Vec<Outage> =
+            load.outages(&ended, &name).into_iter().filter(|o| beside(o)).map(of_one).collect();
         out.extend(own);
         // Of one limiter before them all, each endpoint would tell the same once more.
         throttled.extend(load.throttled(&ended, &name).filter(|_| !whole_is_throttled));
@@ -202,7 +208,7 @@ impl Load {
 }
 
 /// How long refused attempts waited for their answers, of what successes beside them leave; 0: none were.
-fn refused_s(points: &[SeriesCounts]) -> f64 {
+pub fn refused_s(points: &[SeriesCounts]) -> f64 {
     let time_s = |c: &SeriesCounts| c.in_system_ns as f64 / 1e9;
     let alone = points.iter().filter(|c| c.throttled() == 0 && c.ok() > 0);
     let ok_s = alone.map(|c| time_s(c) / c.ok() as f64).collect::<Vec<_>>();

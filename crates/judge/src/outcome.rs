@@ -24,8 +24,14 @@ pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding
 }
 
 /// Of a probe that found out nothing: its question is open. A longer one may answer it.
-/// `passed`: a rate held without a refusal, whose interval is too wide to quote it.
-pub fn limits_open(probed: &[LimitSummary], passed: bool) -> Option<Finding> {
+/// `passed`: a rate held without a refusal, whose interval is too wide to quote it. `changed`: that the rate changed meanwhile, as the probe says
+/// it. `out`: the storage was out at the end.
+pub fn limits_open(
+    probed: &[LimitSummary],
+    passed: bool,
+    changed: Option<&str>,
+    out: bool,
+) -> Option<Finding> {
     let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
     let unproved = |l: &LimitSummary| !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
     let open = |l: &LimitSummary| l.binding == "undetermined" && unproved(l);
@@ -42,12 +48,16 @@ pub fn limits_open(probed: &[LimitSummary], passed: bool) -> Option<Finding> {
     }
     if probed.iter().any(no_rate) {
         let text = match passed {
+            _ if out => {
+                "The storage went out while it was probed (F60), and what it lets through was not found: probe it again."
+            }
+            _ if changed.is_some() => changed.unwrap_or_default(),
             true => {
                 "A rate passed without a refusal (F67), and how much more does is not known: give the probe more time (--budget)."
             }
             false => {
-                "The storage refuses, and no rate was found that it lets through: give the probe more time (--budget), or a load that \
-                 it accepts."
+                "The storage refuses, and which rate it lets through for good was not found: give the probe more time (--budget), or a \
+                 load that it accepts."
             }
         };
         return Some(Finding::new("F57", NOTHING_PASSES, Level::Info, text));
@@ -146,13 +156,13 @@ mod tests {
             refused: Some(1.0),
             evidence: Vec::new(),
         };
-        let name = |l| limits_open(&[l], false).map(|f| f.name);
+        let name = |l| limits_open(&[l], false, None, false).map(|f| f.name);
         assert_eq!(name(limit(None, false)).as_deref(), Some(NOTHING_PASSES));
         assert_eq!((name(limit(Some(60.0), true)), name(limit(Some(60.0), false))), (None, None));
         let open = LimitSummary { binding: "undetermined".into(), ..limit(None, false) };
         assert_eq!(name(open).as_deref(), Some(LIMITS_OPEN));
         let mut s = RunSummary { answered: true, workloads: vec![line()], ..RunSummary::default() };
-        s.findings.extend(limits_open(&[limit(None, false)], false));
+        s.findings.extend(limits_open(&[limit(None, false)], false, None, false));
         assert_eq!(exit_code(&s, false), exit::UNDETERMINED);
     }
 
@@ -211,7 +221,7 @@ mod tests {
         let code = |limits: &[LimitSummary]| {
             let mut s = summary(true, &[]);
             s.workloads.push(line());
-            s.findings.extend(limits_open(limits, false));
+            s.findings.extend(limits_open(limits, false, None, false));
             exit_code(&s, false)
         };
         assert_eq!(code(&[limit("undetermined", false)]), exit::UNDETERMINED);

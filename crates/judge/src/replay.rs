@@ -2,9 +2,9 @@
 //! feeding it what it saw leads it to what it concluded.
 
 use plimsoll_control::{Conclusion, ControlStep, Observation, Slice, machines};
-use plimsoll_model::SeriesCounts;
 use plimsoll_model::interval::ClientCounts;
 use plimsoll_model::plan::{ControllerSpec, Stage, Workload};
+use plimsoll_model::{Finding, SeriesCounts};
 use plimsoll_store::{RunData, StageData, Totals};
 
 use super::agents::busiest;
@@ -41,6 +41,14 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
     // The last look: what follows is of no interest, only what was concluded.
     while let ControlStep::Idle(_) = controller.next(&seen) {}
     controller.conclude()
+}
+
+/// Of a watch, what it told of drops while it went on.
+pub fn drops(data: &RunData, totals: &[Totals]) -> Option<Finding> {
+    let Some(ControllerSpec::Watch { .. }) = &data.plan.controller else { return None };
+    let stage = data.stages.iter().rfind(|s| s.void.is_none())?;
+    let seen = observe(data, stage, totals);
+    plimsoll_control::drops_of(&seen.slices, seen.slice_s)
 }
 
 /// Whether two stages load in the same way, whatever they are called.

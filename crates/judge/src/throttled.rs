@@ -2,8 +2,9 @@
 //! times, and for an interval that is wide because of it.
 
 use plimsoll_model::analysis::ThrottledSpan;
-use plimsoll_model::{Finding, Level, Outcome, SeriesCounts};
-use plimsoll_stats::claims::{MAY_BE_DOWN, THROTTLED_TO_NOTHING};
+use plimsoll_model::summary::WorkloadSummary;
+use plimsoll_model::{Finding, Level, Outcome, RunSummary, SeriesCounts};
+use plimsoll_stats::claims::{MAY_BE_DOWN, THROTTLED_TO_NOTHING, is_of_a_server_that_was_away};
 use plimsoll_stats::judge::LIMITER_ACTIVE as ACTIVE;
 use plimsoll_stats::outage::{Seen, ThrottledTimes};
 use plimsoll_stats::words;
@@ -31,7 +32,7 @@ pub struct StageThrottled {
     refused: Vec<(Outcome, u64)>,
     /// Attempts that failed in them, by outcome.
     failed: Vec<(Outcome, u64)>,
-    /// Of all that was refused, most was refused in them.
+    /// Of all 503, most came in them.
     is_most: bool,
     /// For most of their time the load paused, and asked nothing.
     paused: bool,
@@ -65,9 +66,12 @@ impl StageThrottled {
         };
         let spans: Vec<ThrottledSpan> = times.stretches.iter().map(span).collect();
         let inside = |x: &[f64]| times.stretches.iter().map(|g| x[g.0..g.1].iter().sum::<f64>()).sum::<f64>();
-        let all: f64 = s.throttled.iter().sum();
+        // Of 503 alone: what else refuses at other times is another's.
+        let of_503 =
+            times.stretches.iter().map(|g| sum(*g, Outcome::Http503SlowDown)).fold(0, u64::saturating_add);
+        let all_503 = ended_so(points, Outcome::Http503SlowDown);
         (!spans.is_empty()).then_some(Self {
-            is_most: inside(s.throttled) >= IN_STRETCHES * all,
+            is_most: of_503 as f64 >= IN_STRETCHES * all_503 as f64,
             paused: inside(s.held_back) > inside(s.in_flight),
             spans,
             each_s: times.each_s,
@@ -137,7 +141,8 @@ impl StageThrottled {
         // Who pauses asks nothing: what it would have got is not known.
         let did = match self.paused {
             true => format!(
-                "nothing got through, and for most of that time the load paused, since it was refused by {who}"
+                "nothing got through, and for most of that time the load paused, since it was refused by {who}{}",
+                if self.may_be_down() { ": a limiter, or a proxy whose storage was down" } else { "" }
             ),
             false if self.failed.is_empty() => format!("{who} refused all that it answered then"),
             false => format!("{who} refused most of what it answered then, and nothing got through"),
@@ -199,6 +204,20 @@ pub fn findings(data: &RunData, throttled: &[StageThrottled], lines: &[Line<'_>]
         if mine.is_empty() { vec![f] } else { mine.into_iter().map(|l| f.clone().on(l)).collect() }
     };
     throttled.iter().flat_map(of).collect()
+}
+
+/// A few 503 of a server that was out, or started again, are no sure sign of a limiter.
+pub fn of_servers_that_were_away(s: &mut RunSummary) {
+    let lines: Vec<String> = s
+        .workloads
+        .iter()
+        .filter(|w| is_of_a_server_that_was_away(s, w))
+        .map(WorkloadSummary::label)
+        .collect();
+    let is_one = |f: &Finding| f.workload.as_ref().map_or(!lines.is_empty(), |l| lines.contains(l));
+    for f in s.findings.iter_mut().filter(|f| f.code == "F01" && is_one(f)) {
+        f.text = f.text.replace(ACTIVE, "a rate limiter is active, or a server was not ready");
+    }
 }
 
 /// Whether a finding is of a line.

@@ -15,6 +15,9 @@ use serde_json::Value;
 use crate::page::{PARTIAL_PAGE, host_part};
 use crate::text::{self, MetricSeries, NotMetrics};
 
+/// A speed above this is none that a line has (100 Tbit/s).
+const FASTEST: f64 = 1.25e13;
+
 /// What was found, source by source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FoundCluster {
@@ -137,7 +140,8 @@ impl FoundCluster {
         for s in nics {
             let name = s.label("device").to_owned();
             // A virtual one says -1 or 0.
-            let rate = (has_speeds && s.value > 0.0).then_some(LineRate(s.value));
+            let is_speed = has_speeds && s.value > 0.0 && s.value <= FASTEST;
+            let rate = is_speed.then_some(LineRate(s.value));
             if rate.is_none() {
                 remarks
                     .push(format!("{name} of {host} does not say its line rate: write rate = \"25Gbit/s\""));

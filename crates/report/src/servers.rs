@@ -17,9 +17,13 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
     let Some(servers) = &s.servers else { return Vec::new() };
     let several = servers.windows.len() > 1;
     let mut out: Vec<Table> = Vec::new();
+    let is_seen = |w: &&ServersWindow| !w.resources.is_empty();
+    let shown = servers.windows.iter().filter(is_seen).count();
     for w in &servers.windows {
         let of = if several { format!(" of stage {}", w.stage + 1) } else { String::new() };
-        out.push(resources(&of, w, &servers.not_observed));
+        // What was not observed is so in all of them.
+        let not_observed = if shown == 1 { &servers.not_observed[..] } else { &[] };
+        out.extend(is_seen(&w).then(|| resources(&of, w, not_observed)));
         out.push(traffic(&of, w));
         out.push(daemons(&of, w));
         out.push(requests(&of, w));
@@ -28,7 +32,7 @@ pub(crate) fn tables(s: &RunSummary) -> Vec<Table> {
     out.push(background(&servers.background));
     out.push(sources(&servers.sources));
     // Beside resources that were seen they are rows of their table.
-    if !servers.not_observed.is_empty() && servers.windows.is_empty() {
+    if !servers.not_observed.is_empty() && shown != 1 {
         let mut t = Table::new("Not observed", 1, &["of these nothing is said"]);
         servers.not_observed.iter().for_each(|n| t.push(vec![n.clone()]));
         out.push(t);

@@ -125,7 +125,10 @@ impl Table {
     fn widths_within(&self, width: usize) -> Vec<usize> {
         let mut widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
         let keys = self.keys.min(widths.len());
-        let widest = widths[keys..].iter().copied().max().unwrap_or(0).min(width / 2);
+        // So does text that has no room beside the names, however short these are.
+        let least: usize = widths[..keys].iter().map(|w| (*w).min(LEAST_KEY) + GAP).sum();
+        widths[keys..].iter_mut().for_each(|w| *w = (*w).min(width.saturating_sub(least).max(LEAST_KEY)));
+        let widest = widths[keys..].iter().copied().max().unwrap_or(0);
         loop {
             let taken: usize = widths[..keys].iter().map(|w| w + GAP).sum();
             let most = widths[..keys].iter_mut().filter(|w| **w > LEAST_KEY).max();

@@ -283,6 +283,8 @@ const GAIN: f64 = 1.03;
 const SAME: f64 = 0.05;
 const SHARE: f64 = 0.95;
 const CONFIRM_ROUNDS: u32 = 3;
+/// Student's t of the repeats falls from 12.7 to 3.2 by then.
+const ENOUGH_SEEN: usize = 4;
 
 impl SaturationSearch {
     /// The first rung is asked for by the first step.
@@ -335,6 +337,12 @@ impl SaturationSearch {
             let most = self.c95().map_or(0, |c| c.saturating_mul(2));
             if self.has_time_for(&[most, self.options.start.max(1)])
                 && let Some(c) = self.confirm()
+            {
+                return self.ask(c);
+            }
+            // What is left is too short for more in flight, and makes an interval of what was found.
+            if let Some(c) = self.c95().filter(|c| self.options.budget_s.is_some() && self.is_seen_rarely(*c))
+                && self.has_time_for(&[c, self.options.start.max(1)])
             {
                 return self.ask(c);
             }
@@ -449,6 +457,11 @@ impl SaturationSearch {
     fn c95(&self) -> Option<u32> {
         let plateau = self.plateau()?;
         self.usable().iter().find(|p| p.log_mean() >= plateau + SHARE.ln()).map(|p| p.concurrency)
+    }
+
+    /// Whether more measurements of this rung would make its interval much narrower.
+    fn is_seen_rarely(&self, c: u32) -> bool {
+        self.points.iter().find(|p| p.concurrency == c).is_some_and(|p| p.seen.len() < ENOUGH_SEEN)
     }
 
     /// Next of the confirming measurements, two of each in random order; `None` when settled.

@@ -104,7 +104,16 @@ pub fn scaling(sizes: &[ScaleSize], predict: &[f64], bootstrap: usize, seed: u64
 
 fn efficiency(a: &ScaleSize, b: &ScaleSize) -> Verdict<Estimate> {
     match compare::compare(&b.runs, &a.runs, false) {
-        Verdict::Known(c) => Verdict::Known(c.ratio.scaled(a.n / b.n)),
+        Verdict::Known(c) => {
+            let e = c.ratio.scaled(a.n / b.n);
+            // Sizes, or rates, that are no part of each other that a number can hold.
+            match e.value.is_nan() || e.low.is_nan() || e.high.is_nan() {
+                true => {
+                    Verdict::Inconclusive("the sizes or their rates are too far apart for a ratio".into())
+                }
+                false => Verdict::Known(e),
+            }
+        }
         Verdict::Inconclusive(why) => Verdict::Inconclusive(why),
     }
 }

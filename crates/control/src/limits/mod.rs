@@ -59,7 +59,18 @@ pub struct Limits {
     /// The sizes were told, and that the budget is short.
     told_sizes: bool,
     told_short: bool,
+    /// Seconds of load in a row in which nothing was answered and no byte moved, and whether attempts failed in them.
+    dead_s: f64,
+    dead_failed: bool,
+    /// It was so for too long: the storage has gone, and a probe of it tells nothing more.
+    gone: bool,
+    told_gone: bool,
 }
+
+/// A storage from which nothing came for so long has gone: where attempts fail, and where they only wait (choices; a limiter that bans
+/// refuses, and that is an answer).
+const GONE_S: f64 = 30.0;
+const HANGS_S: f64 = 60.0;
 
 impl Limits {
     /// `budget`: for all, what is asked beside the figures included. A template without a workload is an error.
@@ -101,6 +112,10 @@ impl Limits {
             budget_s,
             told_sizes: false,
             told_short: false,
+            dead_s: 0.0,
+            dead_failed: false,
+            gone: false,
+            told_gone: false,
         })
     }
 
@@ -167,6 +182,21 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// Whether nothing came back for too long, this slice included.
+    fn is_gone(&mut self, slice: &Slice) -> bool {
+        let answered = slice.ok + slice.throttled > 0 || slice.bytes_moved > 0;
+        if answered || slice.in_flight_ns == 0 && slice.failed == 0 {
+            (self.dead_s, self.dead_failed) = (0.0, false);
+            return self.gone;
+        }
+        self.dead_s += self.slice_s;
+        self.dead_failed |= slice.failed > 0;
+        self.gone |= self.dead_s >= if self.dead_failed { GONE_S } else { HANGS_S };
+        self.gone
+    }
+}
+
 impl Controller for Limits {
     fn next(&mut self, seen: &[Observation]) -> ControlStep {
         if let Some(last) = seen.last() {
@@ -175,6 +205,9 @@ impl Controller for Limits {
         }
         self.load = None;
         self.chunk.clear();
+        if self.gone {
+            return ControlStep::Done;
+        }
         if !self.beside.has_begun() {
             match self.next_of_probe() {
                 ControlStep::Done => {
@@ -192,6 +225,9 @@ impl Controller for Limits {
     }
 
     fn slice(&mut self, slice: &Slice) -> bool {
+        if self.is_gone(slice) {
+            return false;
+        }
         let Some((duration_s, dt_s)) = self.load else { return true };
         // The drain of a stage that was told to end.
         if self.pending.is_some() {
@@ -217,6 +253,13 @@ impl Controller for Limits {
     }
 
     fn remark(&mut self) -> Option<ControlRemark> {
+        if self.gone && !std::mem::replace(&mut self.told_gone, true) {
+            let text = format!(
+                "nothing was answered for {:.0} s: the probe ends, for it would tell nothing more",
+                self.dead_s
+            );
+            return Some(text.into());
+        }
         if !std::mem::replace(&mut self.told_sizes, true) && self.shape.moves_bytes {
             let text = format!("probing with {}", self.shape.sizes(None));
             return Some(ControlRemark { is_progress: true, ..text.into() });

@@ -95,7 +95,7 @@ pub fn requests(
         let is_op = |name: &str| names.contains(&name.to_ascii_lowercase().as_str());
         let (mut servers, mut span): (f64, Option<(u64, u64)>) = (0.0, None);
         let mut counting = BTreeSet::new();
-        for s in &w.subjects {
+        for s in w.own() {
             for step in &s.steps {
                 let counted = step.deltas(Q::Requests).filter(|(op, _)| is_op(op));
                 let counted = counted.map(|(_, n)| n).reduce(|a, b| a + b);
@@ -108,6 +108,10 @@ pub fn requests(
             }
         }
         let Some((from_ns, to_ns)) = span else { continue };
+        // The time in which counters fell is missing in theirs, and not in ours.
+        if w.own().iter().any(|s| counting.contains(&(s.host, s.daemon)) && !s.restarts.is_empty()) {
+            continue;
+        }
         // Of one that was not read twice in this window the count is missing, and with it that of all.
         if tellers.get(kind.name()).is_some_and(|all| all.iter().any(|d| !counting.contains(d))) {
             continue;
@@ -130,7 +134,7 @@ pub fn requests(
 
 /// How old counts of requests may be at a reading, nanoseconds.
 fn oldest(w: &SeenWindow<'_>) -> f64 {
-    w.subjects.iter().filter(|s| counts_requests(s)).map(|s| s.age_ns).max().unwrap_or(0) as f64
+    w.own().iter().filter(|s| counts_requests(s)).map(|s| s.age_ns).max().unwrap_or(0) as f64
 }
 
 fn counts_requests(s: &SubjectSteps<'_>) -> bool {
@@ -140,7 +144,7 @@ fn counts_requests(s: &SubjectSteps<'_>) -> bool {
 /// How far apart subjects' first readings, and last ones, are, in all.
 fn ends_apart(w: &SeenWindow<'_>) -> u64 {
     let spread = |pick: &dyn Fn(&SubjectSteps<'_>) -> Option<u64>| {
-        let of_servers = w.subjects.iter().filter(|s| counts_requests(s));
+        let of_servers = w.own().iter().filter(|s| counts_requests(s));
         let times: Vec<u64> = of_servers.filter_map(pick).collect();
         times.iter().max().zip(times.iter().min()).map_or(0, |(a, b)| a - b)
     };
@@ -159,7 +163,7 @@ pub fn daemons(data: &RunData, w: &SeenWindow<'_>) -> Vec<DaemonUse> {
         rss: Option<f64>,
     }
     let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
-    for s in w.subjects.iter().filter(|s| !s.daemon.is_empty() && !s.daemon.ends_with("exporter")) {
+    for s in w.own().iter().filter(|s| !s.daemon.is_empty() && !s.daemon.ends_with("exporter")) {
         let cpu: Vec<(f64, f64)> =
             s.steps.iter().filter_map(|x| Some((x.seconds(), x.delta(Q::ProcessCpuS, "")?))).collect();
         let (Some(first), Some(last), false) = (s.steps.first(), s.steps.last(), cpu.is_empty()) else {

@@ -5,12 +5,14 @@ use plimsoll_model::summary::servers::{
     RequestCount, ResourceUse, ServersLimit, ServersSummary, ServersWindow, ceiling_words,
 };
 use plimsoll_model::units::significant;
-use plimsoll_model::{Finding, Level, RunSummary};
+use plimsoll_model::{Finding, Level, RunSummary, Scrape};
 use plimsoll_stats::claims::SERVERS_LIMIT;
 use plimsoll_stats::judge::CONCURRENCY_BOUND;
 use plimsoll_store::{ObservedSource, RunData};
 
 use super::SeenWindow;
+use super::limit::{AND_DOUBLE, DOUBLE};
+use super::resources::BEYOND;
 
 /// Requests at the servers beyond ours, from which on others are named. (A choice: what a health check or a listing adds is less.)
 const NEIGHBOURS: f64 = 0.05;
@@ -36,7 +38,8 @@ pub fn of_sources(data: &RunData, windows: &[SeenWindow<'_>]) -> Vec<Finding> {
     {
         let who = if s.daemon.is_empty() { s.host } else { s.daemon };
         let text = format!(
-            "{who} was restarted between {:.1} s and {:.1} s: its counters fell. That time is left out of its figures.",
+            "Counters of {who} fell between {:.1} s and {:.1} s: it was restarted, or what it tells is wrong. That time is left out of its \
+             figures.",
             *from as f64 / 1e9,
             *to as f64 / 1e9
         );
@@ -104,7 +107,12 @@ fn of_source(s: &ObservedSource) -> Vec<Finding> {
         let text = format!("{} has more series than are read of one page; {most} were left out.", s.observes);
         out.push(Finding::new("F75", "series_left_out", Level::Info, text));
     }
-    let mut ahead: Vec<f64> = s.scrapes.iter().filter_map(|x| Some(x.clock_ahead_ns? as f64 / 1e9)).collect();
+    // An answer that took three seconds says no better than to half of that what time it was there.
+    let surely = |x: &Scrape| {
+        let off = x.clock_ahead_ns? as f64 / 1e9;
+        Some(off.signum() * (off.abs() - x.took_ns as f64 / 2e9).max(0.0))
+    };
+    let mut ahead: Vec<f64> = s.scrapes.iter().filter_map(surely).collect();
     ahead.sort_by(f64::total_cmp);
     if let Some(off) = ahead.get(ahead.len() / 2).filter(|o| o.abs() > CLOCK_OFF_S) {
         let way = if *off > 0.0 { "ahead of" } else { "behind" };
@@ -142,9 +150,13 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
         }
         out.extend(hot_spots(&w.resources));
         out.extend(slower_parts(&w.resources));
+        out.extend(more_than_said(&w.resources));
     }
     out
 }
+
+/// Name of the finding of what gives less than is said of it.
+pub const SLOWER_PART: &str = "slower_part";
 
 fn is_slower(r: &ResourceUse) -> bool {
     r.peers_request_s.is_some() || r.said.is_some()
@@ -163,6 +175,29 @@ fn slower_parts(all: &[ResourceUse]) -> Vec<Finding> {
     out
 }
 
+/// A ceiling that more went over by far is none, and nothing is told of it but this.
+fn more_than_said(all: &[ResourceUse]) -> Option<Finding> {
+    let mut beyond = all.iter().filter(|r| r.verdict == BEYOND);
+    let first = beyond.next()?;
+    let rate = |v: f64| match first.unit.as_str() {
+        "B/s" => ceiling_words(&first.resource, &first.unit, v).unwrap_or_default(),
+        unit => format!("{} {unit}", significant(v, 3)),
+    };
+    let said_by = if first.ceiling_of.is_empty() { "its exporter" } else { first.ceiling_of.as_str() };
+    let more = match beyond.count() {
+        0 => String::new(),
+        n => format!(" So did {n} more."),
+    };
+    let text = format!(
+        "{} ({}) used {}, and {said_by} says that it gives {}: one of both is wrong, and no part of it is told.{more}",
+        first.name(),
+        first.resource,
+        rate(first.reached),
+        rate(first.ceiling.unwrap_or(0.0)),
+    );
+    Some(Finding::new("F77", "more_than_said", Level::Qualified, text))
+}
+
 fn slower_part(r: &ResourceUse) -> Finding {
     let (name, share) = (r.name(), 100.0 * r.share.unwrap_or(0.0));
     let in_words = |per_s: f64| ceiling_words(&r.resource, "B/s", per_s).unwrap_or_default();
@@ -177,6 +212,12 @@ fn slower_part(r: &ResourceUse) -> Finding {
                 r.said.map_or(String::new(), |s| format!("; by cluster.toml it would give {}", in_words(s)))
             )
         }
+        None if r.ceiling > r.said => format!(
+            "{name} gives more than was thought: it tells a speed of {} and was at {share:.0} % of that ({}); by cluster.toml it has {}. Correct the file.",
+            in_words(r.ceiling.unwrap_or(0.0)),
+            r.resource,
+            in_words(r.said.unwrap_or(0.0))
+        ),
         None => format!(
             "{name} is slower than was thought: it tells a speed of {} and was at {share:.0} % of that ({}); by cluster.toml it has {}.",
             in_words(r.ceiling.unwrap_or(0.0)),
@@ -184,7 +225,7 @@ fn slower_part(r: &ResourceUse) -> Finding {
             in_words(r.said.unwrap_or(0.0))
         ),
     };
-    let mut f = Finding::new("F77", "slower_part", Level::Info, text);
+    let mut f = Finding::new("F77", SLOWER_PART, Level::Info, text);
     f.measured = r.share;
     f
 }
@@ -290,15 +331,21 @@ pub fn drop_the_next_step_of_a_met_rate(s: &mut RunSummary) {
     }
 }
 
-/// Where all servers had one kind of resource at its ceiling in each window, more in flight would find it there: that is no next step.
+/// Where half of the servers and more had one kind of resource at its ceiling in each window, more in flight would find it there: that is no next step.
 pub fn drop_what_a_ceiling_explains(s: &mut RunSummary) {
-    let is_full = |w: &ServersWindow| {
-        let Some(limit) = w.limit.as_ref().filter(|l| l.verdict == "one") else { return false };
-        let mut of_kind = w.resources.iter().filter(|r| r.resource == limit.resource && r.share.is_some());
-        of_kind.all(|r| r.verdict == "at its ceiling")
-    };
+    let is_full =
+        |w: &ServersWindow| w.limit.as_ref().is_some_and(|l| l.verdict == "one" && 2 * l.full >= l.of);
     if s.servers.as_ref().is_some_and(|x| !x.windows.is_empty() && x.windows.iter().all(is_full)) {
         s.findings.retain(|f| f.name != CONCURRENCY_BOUND);
+    }
+    // How many to try is said once.
+    if s.findings.iter().any(|f| f.name == CONCURRENCY_BOUND) {
+        let limits = s.servers.iter_mut().flat_map(|x| &mut x.windows).filter_map(|w| w.limit.as_mut());
+        let texts = limits.map(|l| &mut l.next);
+        let found = s.findings.iter_mut().filter(|f| f.name == SERVERS_LIMIT).map(|f| &mut f.text);
+        for text in texts.chain(found) {
+            *text = text.replace(AND_DOUBLE, "").replace(DOUBLE, "").trim_end().to_owned();
+        }
     }
 }
 
@@ -327,12 +374,17 @@ fn count(r: &RequestCount) -> Option<Finding> {
     Some(f)
 }
 
+/// Of which too little was seen for a word on it.
+fn is_scarce(r: &ResourceUse) -> bool {
+    r.verdict.starts_with("seen for")
+}
+
 /// One of several of a kind that is far fuller than the others.
 fn hot_spots(resources: &[ResourceUse]) -> Vec<Finding> {
     let mut out = Vec::new();
     for (kind, words) in super::resources::KINDS {
         let mut of_kind: Vec<&ResourceUse> =
-            resources.iter().filter(|r| r.resource == kind && r.share.is_some()).collect();
+            resources.iter().filter(|r| r.resource == kind && r.share.is_some() && !is_scarce(r)).collect();
         of_kind.sort_by(|a, b| b.share.unwrap_or(0.0).total_cmp(&a.share.unwrap_or(0.0)));
         // What servers count of themselves is no measure for an interface that a host tells of.
         let mixed =

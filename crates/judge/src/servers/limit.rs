@@ -5,6 +5,12 @@ use plimsoll_model::summary::servers::{ServersLimit, ceiling_words};
 
 use super::resources::{self, KINDS, SeenResource};
 
+/// What is not observed because its speed changed ends so.
+pub const SPEED_CHANGED: &str = ", whose speed changed";
+/// The cheapest next experiment, alone and beside another one.
+pub const DOUBLE: &str = " Next: double the concurrency; a rate that stays is bound by none of these.";
+pub const AND_DOUBLE: &str = ", and double the concurrency";
+
 /// `None`: no ceiling is known of anything that was seen. `here`: the servers share this machine's processors with the client.
 pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> Option<ServersLimit> {
     let known: Vec<&SeenResource> = all
@@ -29,7 +35,9 @@ pub fn of_window(all: &[SeenResource], here: bool, not_observed: &[String]) -> O
     };
     let words = |(kind, full): &(&str, Vec<&SeenResource>)| {
         let most = full.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
-        most.map_or_else(String::new, |m| resources::in_words(kind, full, m, of_kind(kind).len()))
+        most.map_or_else(String::new, |m| {
+            resources::in_words(kind, full, m, resources::different(&of_kind(kind)))
+        })
     };
     let mut out = ServersLimit {
         at_ceiling: full.iter().map(|f| format!("{}: {}", f.0, words(f))).collect(),
@@ -144,10 +152,17 @@ fn none(most: &SeenResource, not_observed: &[String]) -> (String, String) {
     let busy = most.used.verdict.starts_with("busy");
     let but = if busy { ", and nothing waited for it" } else { "" };
     let look = match not_observed {
-        [] => "Look at locks, latency and the concurrency. Next: double the concurrency; a rate that stays is bound by none of these."
-            .to_owned(),
+        [] => format!("Look at locks, latency and the concurrency.{DOUBLE}"),
+        some if some.iter().any(|n| n.ends_with(SPEED_CHANGED)) => {
+            let changed: Vec<String> =
+                some.iter().filter_map(|n| Some(n.strip_suffix(SPEED_CHANGED)?.to_owned())).collect();
+            format!(
+                "Look first at {}{SPEED_CHANGED}: F77 says how full it was at which speed.",
+                some_of(&changed)
+            )
+        }
         some => format!(
-            "Look at what was not observed ({}), at locks, latency and the concurrency. Next: observe these, and double the concurrency.",
+            "Look at what was not observed ({}), at locks, latency and the concurrency. Next: observe these{AND_DOUBLE}.",
             some_of(some)
         ),
     };

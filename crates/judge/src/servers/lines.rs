@@ -21,6 +21,8 @@ pub struct ChangedLine<'a> {
     /// Of the last reading with the speed before: it changed between both.
     before_ns: u64,
     from_ns: u64,
+    /// Of the last reading with that speed.
+    last_ns: u64,
     /// Of the first reading with another speed again, or of the last of all.
     to_ns: u64,
 }
@@ -29,7 +31,7 @@ pub struct ChangedLine<'a> {
 const MOST_TOLD: usize = 4;
 const MOST_BANDS: usize = 20;
 /// A speed above this is none that a line has (100 Tbit/s): a page tells fancies.
-const FASTEST: f64 = 1.25e13;
+pub const FASTEST: f64 = 1.25e13;
 
 /// How far from a change a fall of the rate may be for it to be of it: what is queued goes on for a while. (A choice.)
 const SLACK_S: f64 = 3.0;
@@ -39,7 +41,7 @@ fn in_words(bytes_per_s: f64) -> String {
 }
 
 impl ChangedLine<'_> {
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{} of {}", self.nic, self.host)
     }
 
@@ -65,6 +67,9 @@ fn is_inside(c: &ChangedLine<'_>, windows: &[(u64, u64)]) -> bool {
     windows.iter().any(|(from_ns, to_ns)| c.before_ns <= *to_ns && c.to_ns >= *from_ns)
 }
 
+/// Rates on both sides of a change that are no further apart make no interval wide.
+const APART: f64 = 1.2;
+const RATES_APART: &str = "rates apart";
 /// Name of the finding of a line whose speed changed.
 const LINE_CHANGED: &str = "line_changed";
 
@@ -75,19 +80,31 @@ pub fn findings(
     windows: &[(u64, u64)],
     ended: impl Fn(u64, u64) -> f64,
 ) -> Vec<Finding> {
+    let times = |c: &ChangedLine<'_>| {
+        changes.iter().filter(|o| (o.host, o.nic) == (c.host, c.nic) && is_inside(o, windows)).count()
+    };
     let finding = |c: &ChangedLine<'_>| {
+        let rates = before_and_then(c, windows, &ended);
         let text = format!(
-            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s on: it was changed meanwhile, and of the whole time it has no ceiling.{}{}",
+            "{} told a speed of {} until {:.1} s, and of {} from {:.1} s {}: it was changed meanwhile{}, and of the whole time it has no ceiling.{}{}",
             c.name(),
             in_words(c.first),
             c.before_ns as f64 / 1e9,
             in_words(c.then),
             c.from_ns as f64 / 1e9,
+            if c.to_ns > c.last_ns { format!("to {:.1} s", c.last_ns as f64 / 1e9) } else { "on".to_owned() },
+            match times(c) {
+                0 | 1 => String::new(),
+                n => format!(" ({n} times in all)"),
+            },
             used(sources, c),
-            before_and_then(c, windows, &ended)
+            rates.as_ref().map_or("", |(text, _)| text)
         );
         let mut f = Finding::new("F77", LINE_CHANGED, Level::Qualified, text);
         (f.measured, f.threshold) = (Some(c.then), Some(c.first));
+        // Then a mean over both is of neither.
+        let is_reason = times(c) == 1 && rates.is_some_and(|(_, apart)| apart);
+        f.evidence.extend(is_reason.then(|| (RATES_APART.to_owned(), "yes".to_owned())));
         f
     };
     let mut inside: Vec<&ChangedLine<'_>> = changes.iter().filter(|c| is_inside(c, windows)).collect();
@@ -102,23 +119,27 @@ pub fn findings(
 }
 
 /// Rates on both sides of a change: a mean over both is of neither.
-fn before_and_then(c: &ChangedLine<'_>, windows: &[(u64, u64)], ended: impl Fn(u64, u64) -> f64) -> String {
-    let Some((from_ns, to_ns)) = windows.iter().find(|(from, to)| c.before_ns > *from && c.from_ns < *to)
-    else {
-        return String::new();
-    };
+fn before_and_then(
+    c: &ChangedLine<'_>,
+    windows: &[(u64, u64)],
+    ended: impl Fn(u64, u64) -> f64,
+) -> Option<(String, bool)> {
+    let (from_ns, to_ns) = windows.iter().find(|(from, to)| c.before_ns > *from && c.from_ns < *to)?;
     let of = |from_ns: u64, to_ns: u64| {
         let (ops, s) = (ended(from_ns, to_ns), to_ns.saturating_sub(from_ns) as f64 / 1e9);
-        (s > 0.0).then(|| format!("{ops:.0} ops succeeded in {s:.1} s ({}/s)", significant(ops / s, 3)))
+        let text = format!("{ops:.0} ops succeeded in {s:.1} s ({}/s)", significant(ops / s, 3));
+        (s > 0.0).then_some((text, ops / s))
     };
-    let both = of(*from_ns, c.before_ns).zip(of(c.from_ns, c.to_ns.min(*to_ns)));
-    both.filter(|_| ended(*from_ns, *to_ns) > 0.0)
-        .map_or(String::new(), |(before, then)| format!(" Before it {before}, then {then}."))
+    let ((before, was), (then, is)) = of(*from_ns, c.before_ns).zip(of(c.from_ns, c.last_ns.min(*to_ns)))?;
+    let apart = was.max(is) > APART * was.min(is);
+    (was > 0.0).then(|| (format!(" Before it {before}, then {then}."), apart))
 }
 
 /// A wide interval of a rate over two speeds has its reason, where there is one window that both are in.
 pub fn explain(findings: &mut [Finding]) {
-    if !findings.iter().any(|f| f.name == LINE_CHANGED) {
+    let is_reason =
+        |f: &Finding| f.name == LINE_CHANGED && f.evidence.iter().any(|(of, _)| of == RATES_APART);
+    if !findings.iter().any(is_reason) {
         return;
     }
     for f in findings.iter_mut().filter(|f| is_of_width(f) && !f.text.contains("because")) {
@@ -135,7 +156,7 @@ pub fn explain(findings: &mut [Finding]) {
 
 /// What went over it at its other speed, as parts of that: whether it was full then.
 fn used(sources: &[ObservedSource], c: &ChangedLine<'_>) -> String {
-    let steps = server_steps(sources, c.from_ns.saturating_sub(1), c.to_ns);
+    let steps = server_steps(sources, c.from_ns.saturating_sub(1), c.last_ns);
     let of_host = || steps.iter().filter(|s| s.host == c.host && s.daemon.is_empty()).flat_map(|s| &s.steps);
     let seconds: f64 = of_host().map(|s| s.seconds()).sum();
     let share = |q: Q| {
@@ -177,6 +198,7 @@ fn of_source(source: &ObservedSource) -> Vec<ChangedLine<'_>> {
                 lines.insert(key, (first, r.value, at_ns));
                 if let Some(c) = open.get_mut(&key) {
                     c.to_ns = at_ns;
+                    c.last_ns = if r.value == c.then { at_ns } else { c.last_ns };
                 }
                 if r.value == last {
                     continue;
@@ -191,6 +213,7 @@ fn of_source(source: &ObservedSource) -> Vec<ChangedLine<'_>> {
                         then: r.value,
                         before_ns: last_ns,
                         from_ns: at_ns,
+                        last_ns: at_ns,
                         to_ns: at_ns,
                     };
                     open.insert(key, new);

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_model::analysis::Saturation;
 use plimsoll_model::observed::ServerQuantity as Q;
 use plimsoll_model::summary::servers::{ResourceUse, ServersSummary, ServersWindow, SourceSummary};
-use plimsoll_model::{Cluster, Finding, OpKind};
+use plimsoll_model::{Cluster, Finding, Level, OpKind};
 use plimsoll_stats::attribution::Observed;
 use plimsoll_store::{ObservedSource, RunData, StageData, SubjectSteps, Totals, server_steps};
 
@@ -34,10 +34,17 @@ struct SeenWindow<'a> {
     from_ns: u64,
     to_ns: u64,
     subjects: Vec<SubjectSteps<'a>>,
+    /// Those that are nodes of the described cluster, where some are not.
+    nodes: Option<Vec<SubjectSteps<'a>>>,
     resources: Vec<SeenResource>,
 }
 
-impl SeenWindow<'_> {
+impl<'a> SeenWindow<'a> {
+    /// What sums of the cluster are made of: a balancer before it, or another machine, moves no bytes of its own.
+    fn own(&self) -> &[SubjectSteps<'a>] {
+        self.nodes.as_deref().unwrap_or(&self.subjects)
+    }
+
     /// From the first reading to the last. `None`: no difference could be made.
     fn span(&self) -> Option<(u64, u64)> {
         let steps = || self.subjects.iter().flat_map(|s| &s.steps);
@@ -54,7 +61,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     let mut servers = ServersSummary {
         sources: data.observed.iter().map(source).collect(),
         windows: Vec::new(),
-        not_observed: not_observed(&windows, cluster(data)),
+        not_observed: not_observed(&windows, data),
         background: Vec::new(),
         pools: pools::of_run(&data.observed),
     };
@@ -71,8 +78,12 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
         let of = |s: &StageData| counts::Moved::between(data, s, from_ns, to_ns).ok;
         data.stages.iter().filter(|s| s.void.is_none()).map(of).sum()
     };
+    found.extend(not_described(data));
     found.extend(lines::findings(&changed, &data.observed, &measured, ended));
     found.extend(findings::of_windows(&servers));
+    // A line that was changed meanwhile is told as that, and not as slower than was thought.
+    let is_changed = |f: &Finding| changed.iter().any(|c| f.text.starts_with(&format!("{} ", c.name())));
+    found.retain(|f| f.name != findings::SLOWER_PART || !is_changed(f));
     found.extend(findings::of_traffic(data, &servers));
     found.extend(findings::of_limits(&servers));
     Some((servers, found))
@@ -137,7 +148,14 @@ fn windows<'a>(data: &'a RunData, totals: &[Totals]) -> Vec<SeenWindow<'a>> {
         let (from_ns, to_ns) = (t.window.from * data.grid_ns, t.window.to * data.grid_ns);
         let subjects = server_steps(&data.observed, from_ns, to_ns);
         let resources = resources::of_window(&subjects, &exported, cluster(data));
-        Some(SeenWindow { stage, from_ns, to_ns, subjects, resources })
+        let is_own = |s: &&SubjectSteps<'_>| {
+            s.host.is_empty() || cluster(data).is_some_and(|c| c.node_of(s.host).is_some())
+        };
+        let described = || subjects.iter().filter(is_own);
+        // Where the file has none of them its names are others', and the sums are of all.
+        let some = described().any(|s| !s.host.is_empty()) && described().count() < subjects.len();
+        let nodes = some.then(|| described().cloned().collect());
+        Some(SeenWindow { stage, from_ns, to_ns, subjects, nodes, resources })
     };
     totals.iter().filter_map(seen).collect()
 }
@@ -163,11 +181,11 @@ fn summary_of(
         requests: counts::requests(data, w, tellers),
         clients_read_per_s: moved.read / seconds,
         clients_wrote_per_s: moved.written / seconds,
-        drives_read_per_s: traffic::on_drives(&w.subjects, Q::DiskReadBytes),
-        drives_wrote_per_s: traffic::on_drives(&w.subjects, Q::DiskWriteBytes),
-        internode_per_s: counts::internode(&w.subjects),
+        drives_read_per_s: traffic::on_drives(w.own(), Q::DiskReadBytes),
+        drives_wrote_per_s: traffic::on_drives(w.own(), Q::DiskWriteBytes),
+        internode_per_s: counts::internode(w.own()),
         traffic: Vec::new(),
-        others_per_s: traffic::of_others(&w.subjects, (moved.read + moved.written) / seconds),
+        others_per_s: traffic::of_others(w.own(), (moved.read + moved.written) / seconds),
         limit,
     };
     out.traffic = traffic::of_window(data, w, &out);
@@ -195,7 +213,8 @@ fn source(s: &ObservedSource) -> SourceSummary {
 }
 
 /// Kinds of resources of which nothing was seen in any window, and hosts of the endpoints that no source tells of.
-fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<String> {
+fn not_observed(windows: &[SeenWindow<'_>], data: &RunData) -> Vec<String> {
+    let cluster = cluster(data);
     let mut out = Vec::new();
     // Whatever a source calls a host: by the name that `cluster.toml` has for its node, if any.
     let known_as = |host: &str| -> String {
@@ -222,14 +241,19 @@ fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<St
             (true, true) => {}
         }
     }
-    let scarce = windows.iter().flat_map(|w| &w.resources).filter(|s| s.scarce_s.is_some());
-    let scarce: BTreeSet<String> = scarce.map(|s| format!("{} of most of the time", s.used.name())).collect();
+    // Of several windows those of none count.
+    let all = || windows.iter().flat_map(|w| &w.resources);
+    let well: BTreeSet<String> = all().filter(|s| s.scarce_s.is_none()).map(|s| s.used.name()).collect();
+    let scarce = all().filter(|s| s.scarce_s.is_some()).map(|s| s.used.name()).filter(|n| !well.contains(n));
+    let scarce: BTreeSet<String> = scarce.map(|n| format!("{n} of most of the time")).collect();
     out.extend(scarce);
     let changed = windows.iter().flat_map(|w| &w.resources).filter(|s| s.used.verdict == resources::CHANGED);
     let changed: BTreeSet<String> =
-        changed.map(|s| format!("{}, whose speed changed", s.used.name())).collect();
+        changed.map(|s| format!("{}{}", s.used.name(), limit::SPEED_CHANGED)).collect();
     out.extend(changed);
-    let hosts: BTreeSet<&str> = windows.iter().flat_map(|w| &w.subjects).map(|s| s.host).collect();
+    // Who answered was observed; that it was so too rarely in a window is said by itself (F78).
+    let hosts = answered(&data.observed);
+    let told: BTreeSet<String> = hosts.iter().map(|h| known_as(h)).collect();
     let endpoints = windows.iter().flat_map(|w| &w.stage.endpoints).flatten().map(|e| host_of(e));
     let missing: BTreeSet<&str> =
         endpoints.filter(|h| !hosts.iter().any(|o| o == h || host_of(o) == *h)).collect();
@@ -241,6 +265,41 @@ fn not_observed(windows: &[SeenWindow<'_>], cluster: Option<&Cluster>) -> Vec<St
         out.extend(all.into_iter().map(|h| format!("host {h}")));
     }
     out
+}
+
+/// Hosts of which a source told anything at any time.
+fn answered(sources: &[ObservedSource]) -> BTreeSet<&str> {
+    let told = sources.iter().flat_map(|s| &s.scrapes).flat_map(|s| &s.subjects);
+    told.map(|s| s.host.as_str()).filter(|h| !h.is_empty()).collect()
+}
+
+/// Hosts that were observed and that the description does not have: they are no part of sums over the cluster.
+fn not_described(data: &RunData) -> Option<Finding> {
+    let cluster = cluster(data).filter(|c| !c.nodes.is_empty())?;
+    let hosts = answered(&data.observed);
+    let others: Vec<&str> = hosts.iter().copied().filter(|h| cluster.node_of(h).is_none()).collect();
+    let has: Vec<String> = cluster.nodes.iter().flat_map(|n| n.names()).collect();
+    let has: Vec<&str> = has.iter().map(String::as_str).collect();
+    let (level, text) = match others.len() {
+        0 => return None,
+        n if n == hosts.len() => (
+            Level::Qualified,
+            format!(
+                "No observed host ({}) is in cluster.toml, which has {}: nothing of the file was used for them. Give its nodes the names or \
+                 addresses at which they are observed.",
+                named(&others),
+                named(&has)
+            ),
+        ),
+        _ => (
+            Level::Info,
+            format!(
+                "Observed and not in cluster.toml: {}. Their resources are shown, and they are no part of the cluster's traffic.",
+                named(&others)
+            ),
+        ),
+    };
+    Some(Finding::new("F78", "not_described", level, text))
 }
 
 /// Hosts that are named at most; of more, how many.

@@ -16,6 +16,8 @@ use plimsoll_stats::attribution::{Candidate, Observed};
 use plimsoll_stats::math::median;
 use plimsoll_store::{ObservedSource, ServerStep, SubjectSteps};
 
+use super::lines::FASTEST;
+
 /// Kinds as the summary names them, and in words.
 pub const KINDS: [(&str, &str); 4] = [
     ("cpu", "the servers' processors"),
@@ -64,6 +66,8 @@ const LEAST_PEERS: usize = 2;
 /// Drives that are compared with their peers, those whose requests take longest: each is held against all others.
 const MOST_COMPARED: usize = 64;
 
+/// Verdict on what used much more than it is said to have.
+pub const BEYOND: &str = "above what it is said to give";
 /// Verdict on an interface whose speed changed while it was looked at.
 pub const CHANGED: &str = "its speed changed";
 
@@ -273,6 +277,14 @@ impl Measured {
         (is_at_it && seconds > 0.0).then_some(told)
     }
 
+    /// A line of `cluster.toml` that carried much more than that, and no more than its own interface tells: the file is wrong.
+    fn beyond_the_file(&self) -> Option<f64> {
+        let (told, said) = self.told.zip(self.ceiling.filter(|_| self.ceiling_of == OF_CLUSTER))?;
+        let seconds: f64 = self.steps.iter().map(|(s, ..)| s).sum();
+        let per_s = self.steps.iter().map(|(s, r, _)| s * r).sum::<f64>() / seconds.max(f64::MIN_POSITIVE);
+        (told > said && per_s > NO_CEILING * said && per_s <= OF_ITS_SPEED * told).then_some(told)
+    }
+
     /// An interface whose speed changed while it was looked at: of the whole time it has no ceiling, and `lines.rs` says of each of its speeds what was used.
     fn has_changed(&self) -> bool {
         let mut told = self.told_each.iter().flatten();
@@ -309,7 +321,7 @@ impl<'a> AllMeasured<'a> {
             let only = |nic: &str| {
                 node.and_then(ClusterNode::only_nic).filter(|n| n.name.is_none() && one && is_nic(nic))
             };
-            for (nic, bytes) in step.deltas(quantity) {
+            for (nic, bytes) in step.deltas(quantity).filter(|(_, b)| *b <= FASTEST * step.seconds()) {
                 let described = node.and_then(|n| n.nic(nic)).or_else(|| only(nic));
                 if !is_nic(nic) && described.is_none() {
                     continue;
@@ -402,13 +414,32 @@ impl<'a> AllMeasured<'a> {
 
     /// `all_s`: seconds in which anything was seen.
     fn seen(self, host: &str, all_s: f64) -> Vec<SeenResource> {
-        self.0.into_iter().map(|((kind, device), m)| seen((host, KINDS[kind].0, device), &m, all_s)).collect()
+        // What one way shows of the line's speed is so of the other.
+        let mut speeds: BTreeMap<&str, f64> = BTreeMap::new();
+        for ((kind, device), m) in &self.0 {
+            let told =
+                [NET_IN, NET_OUT].contains(kind).then(|| m.at_the_speed_it_tells().or(m.beyond_the_file()));
+            speeds.extend(told.flatten().map(|speed| (*device, speed)));
+        }
+        let speed = |kind: usize, device: &str| {
+            speeds.get(device).copied().filter(|_| [NET_IN, NET_OUT].contains(&kind))
+        };
+        let of = |((kind, device), m): ((usize, &str), Measured)| {
+            seen((host, KINDS[kind].0, device), &m, speed(kind, device), all_s)
+        };
+        self.0.into_iter().map(of).collect()
     }
 }
 
-fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) -> SeenResource {
+/// `speed`: what the line was seen to have, whatever the file says.
+fn seen(
+    (host, resource, device): (&str, &str, &str),
+    m: &Measured,
+    speed: Option<f64>,
+    all_s: f64,
+) -> SeenResource {
     let changed = m.has_changed();
-    let told = m.at_the_speed_it_tells().filter(|_| !changed);
+    let told = speed.filter(|_| !changed);
     let (most, ceiling_of) = match told {
         Some(_) => (told, ""),
         None if changed => (None, ""),
@@ -449,7 +480,7 @@ fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) 
         ..ResourceUse::default()
     };
     let by_time = m.by_time.as_deref().map(|t| {
-        let mut s = seen((host, resource, device), t, all_s);
+        let mut s = seen((host, resource, device), t, None, all_s);
         (s.used.request_s, s.work) = (used.request_s, work);
         Box::new(s)
     });
@@ -465,7 +496,7 @@ fn seen((host, resource, device): (&str, &str, &str), m: &Measured, all_s: f64) 
     let scarce = scarce_s.map(|s| format!("seen for {s:.0} s of {all_s:.0} s"));
     let verdict = match (seen.used.time_above, seen.at_ceiling()) {
         (None, _) if changed => CHANGED,
-        (None, _) if beyond => "above what it is said to give",
+        (None, _) if beyond => BEYOND,
         (None, _) => "ceiling not known",
         (_, true) => "at its ceiling",
         (Some(t), false) if t >= HALF => "busy, nothing waited for it",
@@ -498,11 +529,16 @@ pub fn candidates(all: &[SeenResource], here: bool) -> Vec<Observed> {
         let Some(fullest) = fullest else { continue };
         out.push(Observed {
             candidate: fullest.candidate(),
-            what: in_words(kind, &full, fullest, of_kind.len()),
+            what: in_words(kind, &full, fullest, different(&of_kind)),
             samples: fullest.steps.iter().map(|(_, share)| *share).collect(),
         });
     }
     out
+}
+
+/// Of several windows each is one.
+pub fn different(of_kind: &[&SeenResource]) -> usize {
+    of_kind.iter().map(|s| (&s.used.host, &s.used.device)).collect::<BTreeSet<_>>().len()
 }
 
 /// `, in` of an interface's kind; nothing of others.

@@ -146,18 +146,19 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
         // Of the others nothing was full.
         assert_eq!(limit::of_window(&seen, false, &[]).unwrap().verdict, "none");
     }
-    let [f] = &super::lines::findings(&super::lines::changes(&all), &all, &[(0, 60 * S)], |from, to| {
-        (to - from) as f64 / 1e8
-    })[..] else {
-        panic!()
+    // Ten a second before it, and so many then.
+    let findings = |then: f64| {
+        let ended = |from: u64, to: u64| (to - from) as f64 / 1e9 * if from < 15 * S { 10.0 } else { then };
+        super::lines::findings(&super::lines::changes(&all), &all, &[(0, 60 * S)], ended)
     };
+    let [f] = &findings(2.0)[..] else { panic!() };
     assert!(
         f.text.contains("told a speed of 10Gbit/s until 15.0 s, and of 1Gbit/s from 20.0 s on"),
         "{}",
         f.text
     );
-    let ends = "At 1Gbit/s it was used to 97 % in and 20 % out. Before it 150 ops succeeded in 15.0 s (10.0/s), then 400 ops succeeded in 40.0 s \
-                (10.0/s).";
+    let ends = "At 1Gbit/s it was used to 97 % in and 20 % out. Before it 150 ops succeeded in 15.0 s (10.0/s), then 80 ops succeeded in 40.0 s \
+                (2.00/s).";
     assert!(f.text.ends_with(ends), "{}", f.text);
     let wide = || Finding {
         measured: Some(0.4),
@@ -166,6 +167,9 @@ fn a_line_made_slower_meanwhile_has_no_ceiling_and_what_was_used_of_each_speed_i
     let mut all = vec![wide()];
     super::lines::explain(&mut all);
     assert_eq!(all[0].text, "find out", "no line changed");
+    let mut same = vec![wide(), findings(10.0)[0].clone()];
+    super::lines::explain(&mut same);
+    assert_eq!(same[0].text, "find out", "and the rate was the same");
     all.push(f.clone());
     super::lines::explain(&mut all);
     assert!(all[0].text.contains("±40.0 %") && all[0].text.contains("F77 has"), "{}", all[0].text);

@@ -11,6 +11,7 @@ use plimsoll_model::summary::servers::{ServersWindow, TrafficUse};
 use plimsoll_store::{RunData, ServerStep, SubjectSteps};
 
 use super::SeenWindow;
+use super::lines::FASTEST;
 
 /// Fewer bytes of payload a second make no ratio that is worth a name.
 const LEAST_PER_S: f64 = 1e6;
@@ -33,7 +34,7 @@ struct Whole<'a> {
 pub fn of_window(data: &RunData, w: &SeenWindow<'_>, out: &ServersWindow) -> Vec<TrafficUse> {
     let cluster = data.plan.options.cluster.as_deref();
     let spread = cluster.and_then(|c| c.spread(storage_class(data).as_deref()));
-    parts(&w.subjects, cluster, spread, (out.clients_read_per_s, out.clients_wrote_per_s))
+    parts(w.own(), cluster, spread, (out.clients_read_per_s, out.clients_wrote_per_s))
 }
 
 /// Of clients that read and write so many bytes a second.
@@ -74,7 +75,7 @@ fn written(all: &Whole<'_>, spread: Option<DataSpread>, wrote: f64) -> Option<Tr
         what: "written to drives".into(),
         per_s,
         per_byte: per_byte(per_s, wrote).filter(|_| whole),
-        expected: spread.map(|s| s.put().drives),
+        expected: spread.filter(|_| whole).map(|s| s.put().drives),
         expected_least: None,
         counted_by: counted_by.into(),
     })
@@ -86,15 +87,17 @@ fn read_back(all: &Whole<'_>, spread: Option<DataSpread>, read: f64) -> Option<T
         what: "read from drives".into(),
         per_s,
         per_byte: per_byte(per_s, read).filter(|_| whole),
-        expected: spread.map(|s| s.get().drives),
+        expected: spread.filter(|_| whole).map(|s| s.get().drives),
         // From caches nothing is read.
-        expected_least: Some(0.0),
+        expected_least: whole.then_some(0.0),
         counted_by: counted_by.into(),
     })
 }
 
 fn between(all: &Whole<'_>, spread: Option<DataSpread>, read: f64, wrote: f64) -> Option<TrafficUse> {
-    let (per_s, counted_by, whole) = all.between(read)?;
+    // A part of the nodes tells nothing of what goes between all of them.
+    let (per_s, counted_by, whole) =
+        all.between(read).filter(|(.., whole)| *whole || all.cluster.is_none())?;
     let moved = read + wrote;
     let of = |put: f64, get: f64| (put * wrote + get * read) / moved;
     let (put, get) = (spread.map(|s| s.put()), spread.map(|s| s.get()));
@@ -111,6 +114,9 @@ fn between(all: &Whole<'_>, spread: Option<DataSpread>, read: f64, wrote: f64) -
 /// At the servers' interfaces, less what they say to each other.
 fn clients(all: &Whole<'_>, read: f64, wrote: f64) -> Option<TrafficUse> {
     let (bytes_in, bytes_out) = (all.nics(Q::NicRxBytes, None)?, all.nics(Q::NicTxBytes, None)?);
+    if all.cluster.is_some() && !all.has_all_hosts() {
+        return None;
+    }
     let apart = all.cluster.is_some_and(Cluster::is_east_west_apart);
     let (per_s, counted_by) = if apart {
         let of = |q| all.nics(q, Some(NicTraffic::Clients));
@@ -262,7 +268,9 @@ pub fn on_drives(subjects: &[SubjectSteps<'_>], quantity: Q) -> Option<f64> {
 
 /// The sum over some labels.
 fn sum_of<'a>(x: &ServerStep<'a>, quantity: Q, wanted: &dyn Fn(&str) -> bool) -> Option<f64> {
-    x.deltas(quantity).filter(|(label, _)| wanted(label)).map(|(_, v)| v).reduce(|a, b| a + b)
+    // More bytes than any line has are a page's fancy.
+    let most = FASTEST * x.seconds();
+    x.deltas(quantity).filter(|(label, v)| wanted(label) && *v <= most).map(|(_, v)| v).reduce(|a, b| a + b)
 }
 
 /// What grew in steps, over the time of those that tell.

@@ -224,6 +224,34 @@ fn what_a_server_counts_is_no_stand_in_for_an_exporter_that_was_read_too_rarely(
     assert_eq!(seen.iter().filter(|r| r.used.resource == "network in").count(), 4);
 }
 
+/// A file that gives a line a tenth of its speed: three times what it says went over it, and no word was said of that.
+#[test]
+fn a_line_that_carries_more_than_the_file_says_has_the_speed_that_it_tells_both_ways() {
+    let c = named();
+    let node = minio(150e6, 0.0);
+    let all = exporters(&[node; 4], "nvme0n1");
+    let seen = resources::of_window(&server_steps(&all, 0, 60 * S), &resources::with_nics(&all), Some(&c));
+    for way in ["network in", "network out"] {
+        let line = &seen.iter().find(|r| r.used.resource == way).unwrap().used;
+        assert_eq!((line.ceiling, line.said), (Some(1.25e9), Some(LINK)), "{line:?}");
+    }
+    let said = said_of_parts(&all, Some(&c));
+    assert!(
+        said.iter().any(|(name, text)| name == "slower_part" && text.contains("gives more than was thought")),
+        "{said:?}"
+    );
+    // Who tells no speed: the file or the count is wrong, and that is said.
+    let mut quiet = all;
+    for s in quiet.iter_mut().flat_map(|s| &mut s.scrapes).flat_map(|s| &mut s.subjects) {
+        s.readings.retain(|r| r.quantity != Q::NicSpeedBytesPerS);
+    }
+    let said = said_of_parts(&quiet, Some(&c));
+    assert!(
+        said.iter().any(|(name, text)| name == "more_than_said" && text.contains("one of both is wrong")),
+        "{said:?}"
+    );
+}
+
 /// Readings are off by the way to them: 101 % of a line is all of it.
 #[test]
 fn nothing_has_a_little_more_than_all() {

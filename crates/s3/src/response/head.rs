@@ -1,5 +1,7 @@
 //! The head of an answer: what Plimsoll wants to know of it, in place, without allocation.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
@@ -137,7 +139,11 @@ impl ResponseHead {
         match self.retry_after {
             RetryAfter::Absent => None,
             RetryAfter::Seconds(s) => Some(s),
-            RetryAfter::At(at) => self.date_unix_s.map(|now| at.saturating_sub(now)),
+            // By the clock that wrote it; an answer without `Date` is held against ours.
+            RetryAfter::At(at) => {
+                let ours = || SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|d| d.as_secs());
+                self.date_unix_s.or_else(ours).map(|now| at.saturating_sub(now))
+            }
         }
     }
 

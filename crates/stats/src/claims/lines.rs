@@ -203,7 +203,15 @@ fn throttled_to_nothing<'a>(s: &'a RunSummary, w: &WorkloadSummary) -> impl Iter
 /// Whether what was refused may be a proxy's whose storage was down.
 fn may_be_down(s: &RunSummary, w: &WorkloadSummary) -> bool {
     let says = |f: &Finding| f.evidence.iter().any(|(of, what)| [of.as_str(), what] == super::MAY_BE_DOWN);
-    throttled_to_nothing(s, w).any(says)
+    throttled_to_nothing(s, w).any(says) || is_of_a_server_that_was_away(s, w)
+}
+
+/// Few, none of them 429, where a server was out or started again meanwhile: one that is not ready answers 503, too. (The share is a choice.)
+pub fn is_of_a_server_that_was_away(s: &RunSummary, w: &WorkloadSummary) -> bool {
+    const FEW: f64 = 0.05;
+    let (seen, refused) = attempts(w);
+    let away = s.findings.iter().any(|f| f.code == "F60" || f.code == "F74");
+    away && refused > 0 && w.count(is_429) == 0 && (refused as f64) < FEW * seen as f64
 }
 
 /// Whether the line's rate fell for good while it was measured: from one cycle of a benchmark to the next, or within its window.

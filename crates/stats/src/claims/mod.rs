@@ -14,6 +14,7 @@ mod words;
 
 pub use contradictions::contradictions;
 pub use derive::derive;
+pub use lines::is_of_a_server_that_was_away;
 pub use next::{MAY_BE_DOWN, SERVERS_LIMIT, THROTTLED_TO_NOTHING};
 
 use plimsoll_model::{Claim, ClaimKind};

@@ -45,7 +45,11 @@ pub(super) fn parts(s: &Seen<'_>, g: Gap) -> Parts {
         let length_s = (run.1 - run.0) as f64 * s.dt_s;
         // So do the refusals that end a silence, where it is no longer than they were kept waiting; they may end with the first that gets through.
         let waits = length_s <= LATER * s.refused_s && s.throttled.get(run.1).is_some_and(|n| *n > 0.0);
-        let is_theirs = any_refused && length_s < shortest_s - 1e-9 || waits;
+        // All slots wait, and nobody asks: neither is the storage silent, nor is known what would have got through.
+        if !refused && waits && length_s >= shortest_s - 1e-9 {
+            continue;
+        }
+        let is_theirs = any_refused && length_s < shortest_s - 1e-9;
         let to = if refused || is_theirs { &mut out.refused } else { &mut out.silent };
         match to.last_mut() {
             Some(last) if last.1 == run.0 => last.1 = run.1,

@@ -46,12 +46,13 @@ pub use cost::Cost;
 pub use drain::{DrainEvidence, DrainKind};
 pub use grows::Growth;
 pub use hold::HeldBack;
+pub use open::CHANGED_MEANWHILE;
 pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use pilot::only_chooses_load;
 pub use questions::{Answers, BurstLaw, Penalty};
 pub use served::ServedAtOnce;
-pub use summary::{LIMIT_CAUSE, may_refuse_all, refused_after_s};
+pub use summary::{LIMIT_CAUSE, OPEN_QUESTION, may_refuse_all, refused_after_s};
 pub use track::FirstLook;
 
 use crate::laws::{self, LoadRecord, RecordedLoad};

@@ -158,11 +158,14 @@ fn rate(of: Resource, per_s: f64) -> String {
     }
 }
 
+/// Says of a rate that two looks had otherwise.
+pub const CHANGED_MEANWHILE: &str = "it changed while it was measured";
+
 /// Looks that each held still came to rates far apart.
 pub(super) fn changed_rate(f: &Found) -> Option<Open> {
     let (least, most) = f.changed()?;
     let text = format!(
-        "the rate of {} was {} at one time and {} at another, and held still each time: it changed while it was measured, and none is \
+        "the rate of {} was {} at one time and {} at another, and held still each time: {CHANGED_MEANWHILE}, and none is \
          given; probe again, and look for what else changed",
         f.resource.name(),
         rate(f.resource, most),

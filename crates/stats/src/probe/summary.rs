@@ -17,6 +17,9 @@ const CURVE: usize = 300;
 pub(super) const PENALTY: &str = "limit_penalty";
 pub(super) const COSTS_TOKENS: [&str; 2] = ["refusals", "cost tokens"];
 
+/// Name of what a probe leaves open, each with what would settle it.
+pub const OPEN_QUESTION: &str = "open_question";
+
 /// Name of the finding that gives the evidence for a limit.
 pub const LIMIT_CAUSE: &str = "limit_cause";
 const REFUSED_AFTER: &str = "refused after";
@@ -144,7 +147,7 @@ impl ProbeOutcome {
         out.extend(self.looked_for().into_iter().filter(hidden).flat_map(|f| &f.open).map(|q| {
             let mut c = q.text.chars();
             let text: String = c.next().map(|f| f.to_uppercase().chain(c).collect()).unwrap_or_default();
-            Finding::new("F03", "open_question", Level::Info, text + ".")
+            Finding::new("F03", OPEN_QUESTION, Level::Info, text + ".")
         }));
         out
     }
@@ -437,6 +440,11 @@ impl Found {
         match self.capacity {
             Capacity::Measured(_) => "measured",
             Capacity::AtLeast(_) => "bound",
+            Capacity::NoneSeen
+                if cause != Cause::None && self.drains.iter().any(|d| d.kind == super::DrainKind::Micro) =>
+            {
+                "short burst seen once"
+            }
             Capacity::NoneSeen if cause != Cause::None => "no burst seen",
             Capacity::NoneSeen => "no limit seen",
         }

@@ -147,6 +147,21 @@ fn stops_where_it_must_and_says_why() {
     assert_eq!(drive(SaturationOptions::default(), |_, _| nan).0.c95, None);
 }
 
+/// A minute for two ops ended each with a fifth of its time unused, and its best concurrency without an interval.
+#[test]
+fn what_is_left_of_a_budget_repeats_what_was_found() {
+    for budget_s in [20.0, 30.0, 45.0] {
+        let (o, asked, took_s) = slow_ops(0.5, 12.0, budget_s);
+        assert!(took_s <= budget_s, "{took_s} of {budget_s}");
+        let best = o.c95.unwrap();
+        let seen = o.curve.iter().find(|p| p.concurrency == best).unwrap().seen.len();
+        assert!(
+            seen >= 2 || took_s > 0.85 * budget_s,
+            "{best} seen {seen} times in {took_s} of {budget_s} s: {asked:?}"
+        );
+    }
+}
+
 /// 6.5 of 6.92 a second, of 13 and of 9 ops that four slots kept in flight, was "the storage changed during the search".
 #[test]
 fn a_few_ops_more_or_less_are_no_change() {
