@@ -205,8 +205,9 @@ fn once(
                     Output::Interval { interval, .. } => {
                         progress.done += interval.series.iter().map(|s| progress.job.done_in(s)).sum::<u64>();
                         let sum = |f: fn(&Series) -> u64| interval.series.iter().map(f).sum::<u64>();
-                        progress.refused += sum(Series::throttled);
-                        patience.saw(sum(Series::ok), sum(Series::throttled), Instant::now());
+                        let refused = sum(Series::throttled);
+                        progress.refused += refused;
+                        patience.saw(sum(Series::ok), refused, Instant::now());
                     }
                     Output::Trace(chunk) => {
                         refused.extend(chunk.records.iter().filter(|r| !r.outcome.is_ok()).map(|r| r.key));

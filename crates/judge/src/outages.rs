@@ -269,14 +269,11 @@ fn majority(points: &[SeriesCounts], ended: u64) -> Option<String> {
 /// A probe that found a limiter which refuses all for a while knows why nothing was answered for as long as such a limiter keeps refusals
 /// waiting (a tarpit): that was no outage.
 pub fn not_of_a_limiter(outages: &mut Vec<Outage>, limiter_known: bool, refused_after_s: Option<f64>) {
-    let waits_s = LATER * refused_after_s.unwrap_or(0.0);
+    let waits_s = outage::LATER * refused_after_s.unwrap_or(0.0);
     let waits = |o: &Outage| o.span.to_s.unwrap_or(o.span.seen_until_s) - o.span.from_s <= waits_s;
     let is_its = |o: &Outage| o.kind == OutageKind::Silent && waits(o);
     outages.retain(|o| !limiter_known || !is_its(o));
 }
-
-/// Refusals are not answered to the instant: a silence between them is so much longer at the most (a choice).
-const LATER: f64 = 1.25;
 
 /// What outages do to the results: a stage of which much was one, or which ended in one, has no rate. One that has no line (the
 /// pilot of a sweep, a stage without a window) has nothing to void.

@@ -46,10 +46,6 @@ fn range_first(stage: u32, workload: u16) -> u64 {
     VICTIMS + (stage * MAX_WORKLOADS + workload) * RANGE
 }
 
-fn reads(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Get | OpKind::GetRange | OpKind::Stat | OpKind::List | OpKind::Copy)
-}
-
 /// The objects of workload `workload` of stage `stage`, served by `workers` threads.
 pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPlan {
     let objects = w.object.as_ref().map_or_else(|| ObjectOptions::default().objects, |o| o.objects).max(1);
@@ -68,7 +64,7 @@ pub fn key_plan(w: &Workload, stage: u32, workload: u16, workers: u32) -> KeyPla
     let taken = deletes + batches * batch;
     let most_ops = (taken > made && taken > 0).then(|| victims * total / taken);
     KeyPlan {
-        dataset: if weight(reads) > 0 { objects } else { 0 },
+        dataset: if weight(OpKind::reads_objects) > 0 { objects } else { 0 },
         victims_first,
         victims,
         fresh_first: victims_first + victims,
@@ -99,7 +95,7 @@ fn is_read_of(plan: &Plan, w: &Workload, r: &Workload) -> bool {
     let options = |w: &Workload| w.object.clone().unwrap_or_default();
     let place = |w: &Workload| plan.target_of(w).ok().map(|(name, _)| name.to_owned());
     let (of_w, of_r) = (options(w), options(r));
-    r.mix.iter().any(|(kind, weight)| *weight > 0 && reads(*kind))
+    r.mix.iter().any(|(kind, weight)| *weight > 0 && kind.reads_objects())
         && place(w) == place(r)
         && (&w.size, w.data) == (&r.size, r.data)
         && of_w.prefixes == of_r.prefixes

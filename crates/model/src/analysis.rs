@@ -324,8 +324,9 @@ impl Saturation {
     /// What part of the ceilings of a network, or of drives, a rate of ops comes to. `None`: none is known.
     pub fn part_of(&self, resource: &str, ops_per_s: f64) -> Option<f64> {
         let own = self.ceilings.iter().find(|c| c.resource.starts_with(resource) && c.per_s > 0.0)?;
-        // Nothing gives half as much again as it can: then the description is wrong, and a finding says so.
-        Some(ops_per_s * self.size_bytes as f64 / own.per_s).filter(|part| *part <= 1.5)
+        // Then the description is wrong, and a finding says so.
+        Some(ops_per_s * self.size_bytes as f64 / own.per_s)
+            .filter(|part| *part <= crate::observed::NO_CEILING)
     }
 
     /// Name of the finding (F20) of a search that its budget kept from an answer.

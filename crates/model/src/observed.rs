@@ -154,6 +154,11 @@ impl ServerQuantity {
     }
 }
 
+/// A speed above this is none that a line has, bytes a second (100 Tbit/s): a page tells fancies.
+pub const FASTEST_LINE: f64 = 1.25e13;
+/// Mean share of a ceiling from which on it is none: an interface that tells another speed than its line has, a slip in `cluster.toml`, a page
+/// that tells fancies. A guess: bursts and caches that a short window holds stay below.
+pub const NO_CEILING: f64 = 1.5;
 /// What the links of a cluster in a box begin with, at the machine that it is on.
 pub const BOX_LINK: &str = "pl-";
 /// Interfaces that carry nothing by themselves: what goes through them is counted again where it goes out.

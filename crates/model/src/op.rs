@@ -90,6 +90,11 @@ impl OpKind {
         matches!(self, Self::Read | Self::Write | Self::Fsync | Self::Trim)
     }
 
+    /// Whether it works on objects that have to be there before it.
+    pub fn reads_objects(self) -> bool {
+        matches!(self, Self::Get | Self::GetRange | Self::Stat | Self::List | Self::Copy)
+    }
+
     /// Whether its bytes are a measure of its work (a stat moves none that count).
     pub fn moves_bytes(self) -> bool {
         matches!(

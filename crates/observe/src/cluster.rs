@@ -7,16 +7,13 @@ use plimsoll_model::Cluster;
 use plimsoll_model::cluster::{
     CLUSTER_VERSION, ClusterDrive, ClusterNic, ClusterNode, MOST_NODES, MOST_PARTS, NicTraffic, Redundancy,
 };
-use plimsoll_model::observed::is_nic;
+use plimsoll_model::observed::{FASTEST_LINE, is_nic};
 use plimsoll_model::text::clean;
 use plimsoll_model::units::{LineRate, Size};
 use serde_json::Value;
 
 use crate::page::{PARTIAL_PAGE, host_part};
 use crate::text::{self, MetricSeries, NotMetrics};
-
-/// A speed above this is none that a line has (100 Tbit/s).
-const FASTEST: f64 = 1.25e13;
 
 /// What was found, source by source.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -140,7 +137,7 @@ impl FoundCluster {
         for s in nics {
             let name = s.label("device").to_owned();
             // A virtual one says -1 or 0.
-            let is_speed = has_speeds && s.value > 0.0 && s.value <= FASTEST;
+            let is_speed = has_speeds && s.value > 0.0 && s.value <= FASTEST_LINE;
             let rate = is_speed.then_some(LineRate(s.value));
             if rate.is_none() {
                 remarks

@@ -13,7 +13,7 @@ use crate::{math, rate, silence, words};
 
 mod refused;
 
-pub use refused::{ThrottledTimes, throttled};
+pub use refused::{LATER, ThrottledTimes, throttled};
 
 /// Shorter ones are told by the latencies (guess).
 pub const SHORTEST_S: f64 = 0.5;

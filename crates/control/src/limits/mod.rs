@@ -180,9 +180,7 @@ impl Limits {
             }
         }
     }
-}
 
-impl Limits {
     /// Whether nothing came back for too long, this slice included.
     fn is_gone(&mut self, slice: &Slice) -> bool {
         let answered = slice.ok + slice.throttled > 0 || slice.bytes_moved > 0;

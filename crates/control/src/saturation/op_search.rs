@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use plimsoll_model::plan::{Cell, Pacing, Stage, Stop};
 use plimsoll_model::units::{OpsRate, Span};
-use plimsoll_model::{Finding, Histogram, OpKind, analysis};
+use plimsoll_model::{Finding, Histogram, analysis};
 use plimsoll_stats::load_points::{self, LoadPointPlan};
 use plimsoll_stats::saturation::{
     self, Ended, LEAST_STEP_S, SaturationAction, SaturationOptions, SaturationPhase,
@@ -22,8 +22,6 @@ const PERCENTILE: f64 = 0.99;
 const ROOM: u32 = 4;
 /// Load points get at most this share of a budget, and each no more than it would without one.
 const POINTS_SHARE: f64 = 0.5;
-/// What works on objects that are written before it.
-const READING: [OpKind; 5] = [OpKind::Get, OpKind::GetRange, OpKind::Stat, OpKind::List, OpKind::Copy];
 /// So many objects are read at the least: that not all readers read the same one (a choice).
 const LEAST_OBJECTS: u64 = 16;
 /// With less than so many steps a search shows no more than that it ended, and takes the time of those after it (a choice).
@@ -123,9 +121,11 @@ impl OpSearch {
     pub fn read_no_more_than(&mut self, bytes: u64) -> Option<String> {
         let mut told = None;
         for w in &mut self.template.workloads {
-            let reads = w.mix.keys().any(|k| READING.contains(k)) && !w.mix.keys().any(|k| k.is_block());
+            if !w.mix.keys().any(|k| k.reads_objects()) {
+                continue;
+            }
             let o = w.object.get_or_insert_default();
-            if !reads || o.dataset.is_some() || o.existing.is_some() {
+            if o.dataset.is_some() || o.existing.is_some() {
                 continue;
             }
             let most = (bytes / w.size.mean_bytes().max(1)).max(LEAST_OBJECTS);

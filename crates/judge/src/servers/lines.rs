@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::observed::{ServerQuantity as Q, is_nic};
+use plimsoll_model::observed::{FASTEST_LINE, ServerQuantity as Q, is_nic};
 use plimsoll_model::summary::servers::{BackgroundSpan, ceiling_words};
 use plimsoll_model::units::significant;
 use plimsoll_model::{Finding, Level};
@@ -30,8 +30,6 @@ pub struct ChangedLine<'a> {
 /// Lines that are told in findings; and bands of all of them.
 const MOST_TOLD: usize = 4;
 const MOST_BANDS: usize = 20;
-/// A speed above this is none that a line has (100 Tbit/s): a page tells fancies.
-pub const FASTEST: f64 = 1.25e13;
 
 /// How far from a change a fall of the rate may be for it to be of it: what is queued goes on for a while. (A choice.)
 const SLACK_S: f64 = 3.0;
@@ -190,7 +188,10 @@ fn of_source(source: &ObservedSource) -> Vec<ChangedLine<'_>> {
         for subject in scrape.subjects.iter().filter(|s| s.daemon.is_empty()) {
             // What tells no speed (-1, or 0 while it is down) has not told another one.
             let speeds = subject.readings.iter().filter(|r| {
-                r.quantity == Q::NicSpeedBytesPerS && r.value > 0.0 && r.value < FASTEST && is_nic(&r.label)
+                r.quantity == Q::NicSpeedBytesPerS
+                    && r.value > 0.0
+                    && r.value < FASTEST_LINE
+                    && is_nic(&r.label)
             });
             for r in speeds {
                 let key = (subject.host.as_str(), r.label.as_str());

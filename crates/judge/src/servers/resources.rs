@@ -10,13 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::Cluster;
 use plimsoll_model::cluster::ClusterNode;
-use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
+use plimsoll_model::observed::{FASTEST_LINE, NO_CEILING, ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::summary::servers::ResourceUse;
 use plimsoll_stats::attribution::{Candidate, Observed};
 use plimsoll_stats::math::median;
 use plimsoll_store::{ObservedSource, ServerStep, SubjectSteps};
-
-use super::lines::FASTEST;
 
 /// Kinds as the summary names them, and in words.
 pub const KINDS: [(&str, &str); 4] = [
@@ -42,10 +40,6 @@ const QUOTA: f64 = 0.99;
 /// CPUs that count less than this part of the time that passes are a part of what they look like. (Readings are off by the way to them, and idle time
 /// by a tick: measured below 2 % over 5 s.)
 const COUNTED: f64 = 0.95;
-
-/// Mean share of a ceiling from which on it is none: an interface that tells another speed than its line has, a slip in `cluster.toml`, a page
-/// that tells fancies. A guess: bursts and caches that a short window holds stay below.
-const NO_CEILING: f64 = 1.5;
 
 /// How far above all a share may seem to be: readings are off by the way to them (measured below 2 % over 5 s), and a shaper lets a bucket through at
 /// once. It is all then.
@@ -321,7 +315,7 @@ impl<'a> AllMeasured<'a> {
             let only = |nic: &str| {
                 node.and_then(ClusterNode::only_nic).filter(|n| n.name.is_none() && one && is_nic(nic))
             };
-            for (nic, bytes) in step.deltas(quantity).filter(|(_, b)| *b <= FASTEST * step.seconds()) {
+            for (nic, bytes) in step.deltas(quantity).filter(|(_, b)| *b <= FASTEST_LINE * step.seconds()) {
                 let described = node.and_then(|n| n.nic(nic)).or_else(|| only(nic));
                 if !is_nic(nic) && described.is_none() {
                     continue;

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_model::Cluster;
 use plimsoll_model::cluster::traffic::DataSpread;
 use plimsoll_model::cluster::{ClientPlace, NicTraffic};
-use plimsoll_model::observed::{ServerQuantity as Q, is_drive, is_nic};
+use plimsoll_model::observed::{FASTEST_LINE, ServerQuantity as Q, is_drive, is_nic};
 use plimsoll_model::plan::TargetSpec;
 use plimsoll_model::summary::servers::{ServersWindow, TrafficUse};
 use plimsoll_store::{RunData, ServerStep, SubjectSteps};
 
 use super::SeenWindow;
-use super::lines::FASTEST;
 
 /// Fewer bytes of payload a second make no ratio that is worth a name.
 const LEAST_PER_S: f64 = 1e6;
@@ -269,7 +268,7 @@ pub fn on_drives(subjects: &[SubjectSteps<'_>], quantity: Q) -> Option<f64> {
 /// The sum over some labels.
 fn sum_of<'a>(x: &ServerStep<'a>, quantity: Q, wanted: &dyn Fn(&str) -> bool) -> Option<f64> {
     // More bytes than any line has are a page's fancy.
-    let most = FASTEST * x.seconds();
+    let most = FASTEST_LINE * x.seconds();
     x.deltas(quantity).filter(|(label, v)| wanted(label) && *v <= most).map(|(_, v)| v).reduce(|a, b| a + b)
 }
 

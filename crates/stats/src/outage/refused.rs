@@ -11,7 +11,7 @@ const LEAST_MISSED: f64 = LEAST_OPS / 2.0;
 /// paused as it was told nobody knows.
 const LONGEST_PAUSE_S: f64 = 2.0;
 /// Refusals that are kept waiting are not answered to the instant: a silence before them is so many times as long at the most (a choice).
-const LATER: f64 = 1.25;
+pub const LATER: f64 = 1.25;
 /// A rhythm is the load's where it begins and ends no further from its ends than so many of its periods.
 const AT_THE_ENDS: f64 = 2.0;
 
