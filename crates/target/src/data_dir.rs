@@ -78,6 +78,14 @@ impl FileId {
     }
 }
 
+/// Closing is not enough: a child that another thread is starting has the file, too, until it becomes its program, and the lock
+/// lasts as long as one of them has it.
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        let _ = flock(&self.marker, FlockOperation::Unlock);
+    }
+}
+
 impl DataDir {
     /// Makes the directory if need be, and marks and locks it. `format` names the server and the version of its data.
     pub fn claim(dir: &Path, format: &'static str) -> Result<Self, DataDirError> {
@@ -85,7 +93,7 @@ impl DataDir {
         fs::create_dir_all(dir).map_err(at)?;
         let handle = File::open(dir).map_err(at)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let mut marker = match openat(&handle, MARKER, flags, Mode::empty()) {
+        let marker = match openat(&handle, MARKER, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => {
                 if let Some(holds) = foreign(dir).map_err(at)? {
@@ -98,16 +106,18 @@ impl DataDir {
             Err(e) => return Err(not_ours(dir, &io::Error::from(e).to_string())),
         };
         plain(&handle, &marker).map_err(at)?.map_or(Ok(()), |what| Err(not_ours(dir, what)))?;
-        flock(&marker, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| DataDirError::InUse(dir.to_owned()))?;
+        flock(&marker, FlockOperation::NonBlockingLockExclusive).map_err(|e| match e {
+            Errno::WOULDBLOCK => DataDirError::InUse(dir.to_owned()),
+            e => at(e.into()),
+        })?;
+        let mut held = Self { path: dir.to_owned(), handle, marker, made: Vec::new() };
         let mut text = Vec::new();
-        (&mut marker).take(MOST_BYTES).read_to_end(&mut text).map_err(at)?;
-        let mut made = Vec::new();
+        (&mut held.marker).take(MOST_BYTES).read_to_end(&mut text).map_err(at)?;
         if text.is_empty() && foreign(dir).map_err(at)?.is_none() {
             // New, or of a server that was killed before it had written it.
-            marker
+            held.marker
                 .write_all(format!("{format}\n").as_bytes())
-                .and_then(|()| marker.sync_all())
+                .and_then(|()| held.marker.sync_all())
                 .map_err(at)?;
         } else {
             let text = String::from_utf8_lossy(&text);
@@ -117,13 +127,13 @@ impl DataDir {
                 let line: String = first.chars().take(40).collect();
                 return Err(not_ours(dir, &format!("it says {line:?}, not {format:?}")));
             }
-            made.extend(lines.filter_map(FileId::parse));
+            held.made.extend(lines.filter_map(FileId::parse));
             if !text.ends_with('\n') {
                 // Written by hand, or cut off by a kill: what is noted next has a line of its own.
-                marker.write_all(b"\n").map_err(at)?;
+                held.marker.write_all(b"\n").map_err(at)?;
             }
         }
-        Ok(Self { path: dir.to_owned(), handle, marker, made })
+        Ok(held)
     }
 
     /// Whether there is something of ours under this name; what is somebody else's, a link among it, is refused.
@@ -270,6 +280,17 @@ mod tests {
         fs::create_dir_all(empty.join("lost+found")).unwrap();
         claim(&empty).unwrap();
         assert!(DataDir::claim(&empty, "plimsoll.other/1").unwrap_err().to_string().contains("not the mark"));
+    }
+
+    /// A child that another thread starts has all that is open until it becomes its program.
+    #[test]
+    fn who_is_being_started_meanwhile_does_not_keep_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = claim(dir.path()).unwrap();
+        let of_a_child = held.marker.try_clone().unwrap();
+        drop(held);
+        claim(dir.path()).unwrap();
+        drop(of_a_child);
     }
 
     #[test]
