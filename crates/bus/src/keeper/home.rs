@@ -1,6 +1,5 @@
 //! The state directory of a fleet: what its keeper left there for the commands of the same user, and for nobody else.
 
-use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ProcessNote;
 use super::guest::GuestNote;
-use super::place::{LEASE, LOCK, NOTE, Place};
+use super::place::{LEASE, LOCK, NOTE, Place, PlaceLock};
 use crate::key::random;
 use crate::subjects::check_name;
 use crate::token::{Pin, Secret, Token, Trust};
@@ -75,7 +74,7 @@ pub struct OpenFleet {
 /// The fleet is this process's, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lease {
-    _file: File,
+    _lock: PlaceLock,
 }
 
 impl Home {
@@ -202,11 +201,11 @@ impl Home {
 
     /// A lock that its holder's end opens, however it ends, for who means to keep it; `None`: somebody holds it. Whoever only looks
     /// holds it for a moment, too: that is waited for.
-    pub(super) fn take(&self, name: &str) -> Result<Option<File>, BusError> {
+    pub(super) fn take(&self, name: &str) -> Result<Option<PlaceLock>, BusError> {
         const TRIES: u32 = 25;
         for _ in 1..TRIES {
-            if let Some(file) = self.here()?.lock(name)? {
-                return Ok(Some(file));
+            if let Some(lock) = self.here()?.lock(name)? {
+                return Ok(Some(lock));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -337,7 +336,7 @@ impl OpenFleet {
 
     /// Takes the fleet for `what` (the command, in words); one that another has is refused by that one's words.
     pub fn lease(&self, what: &str) -> Result<Lease, BusError> {
-        let Some(mut file) = self.home.take(LEASE)? else {
+        let Some(lock) = self.home.take(LEASE)? else {
             let holder = self.holder().unwrap_or_else(|| "another command".to_owned());
             return Err(BusError::refused(
                 format!("fleet {} is in use by {holder}", self.name()),
@@ -346,8 +345,9 @@ impl OpenFleet {
         };
         let text = format!("{what} (process {})", std::process::id());
         // Only for the words of a refusal.
+        let mut file = &lock.0;
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
-        Ok(Lease { _file: file })
+        Ok(Lease { _lock: lock })
     }
 
     /// Who has the lease, in words; `None` where nobody has.

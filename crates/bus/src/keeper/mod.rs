@@ -18,7 +18,6 @@ mod presence;
 mod process;
 mod roster;
 
-use std::fs::File;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -36,6 +35,7 @@ pub use roster::Roster;
 use broker::BrokerProcess;
 use certificate::Certificate;
 use config::{Config, User};
+use place::PlaceLock;
 
 use crate::enrol::{EnrolAnswer, LONGEST_QUESTION, Question, VERSION, newcomer};
 use crate::key::{is_user_key, random};
@@ -92,7 +92,7 @@ pub struct Keeper {
     /// When the broker was told last to read its configuration.
     reloaded: Instant,
     own: Option<Own>,
-    _lock: File,
+    _lock: PlaceLock,
 }
 
 /// The keeper's own connections: to newcomers, and to the broker itself. They have to go before the broker does.
@@ -127,7 +127,7 @@ impl Keeper {
         subjects: Subjects,
         wish: Wish,
         program: Program,
-        lock: File,
+        lock: PlaceLock,
     ) -> Result<Self, BusError> {
         home.forget()?;
         let conductor = match &wish.keys {

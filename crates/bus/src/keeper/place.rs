@@ -57,6 +57,18 @@ struct Mark {
     id: String,
 }
 
+/// A lock in it, held until this is dropped or the process ends, however it ends.
+#[derive(Debug)]
+pub(super) struct PlaceLock(pub File);
+
+/// Closing is not enough: a child that another thread is starting has the file, too, until it becomes its program, and the lock
+/// lasts as long as one of them has it.
+impl Drop for PlaceLock {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// A directory that is ours, opened.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -181,8 +193,8 @@ impl Place {
         self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND)
     }
 
-    /// A lock that its holder's end opens, however it ends. `None`: somebody holds it.
-    pub fn lock(&self, name: &str) -> Result<Option<File>, BusError> {
+    /// A lock. `None`: somebody holds it.
+    pub fn lock(&self, name: &str) -> Result<Option<PlaceLock>, BusError> {
         self.lock_with(name, OFlags::CREATE)
     }
 
@@ -191,18 +203,20 @@ impl Place {
         matches!(self.lock_with(name, OFlags::empty()), Ok(None))
     }
 
-    fn lock_with(&self, name: &str, flags: OFlags) -> Result<Option<File>, BusError> {
+    fn lock_with(&self, name: &str, flags: OFlags) -> Result<Option<PlaceLock>, BusError> {
         let cannot = |e: std::io::Error| self.failed("cannot be locked", &e);
         let file = self.file(name, OFlags::RDWR | flags).map_err(cannot)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // One that was removed meanwhile is a lock on nothing.
-            Ok(()) if rustix::fs::fstat(&file).is_ok_and(|s| s.st_nlink == 0) => {
-                Err(cannot(Errno::NOENT.into()))
-            }
-            Ok(()) => Ok(Some(file)),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(e) => Err(cannot(e.into())),
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(e) => return Err(cannot(e.into())),
         }
+        let lock = PlaceLock(file);
+        // One that was removed meanwhile is a lock on nothing.
+        if rustix::fs::fstat(&lock.0).is_ok_and(|s| s.st_nlink == 0) {
+            return Err(cannot(Errno::NOENT.into()));
+        }
+        Ok(Some(lock))
     }
 
     /// Removes what a keeper left that was killed. The files of locks stay: somebody may hold one. So does the note of what was started
@@ -412,7 +426,10 @@ mod tests {
         assert!(!place.is_locked(LOCK) && !path.join(LOCK).exists());
         let lock = place.lock(LOCK).unwrap().unwrap();
         assert!(place.is_locked(LOCK));
+        // A child that another thread starts has all that is open until it becomes its program.
+        let of_a_child = lock.0.try_clone().unwrap();
         drop(lock);
         assert!(!place.is_locked(LOCK));
+        drop(of_a_child);
     }
 }
