@@ -153,12 +153,12 @@ pub fn contest(record: &LoadRecord) -> Option<LawContest> {
     if record.slices().len() > MOST_SLICES {
         return None;
     }
-    let mut judge = LawErrors::of(record);
+    let judge = LawErrors::of(record);
     if judge.refusing < LEAST_BINS {
         return None;
     }
     let guess = Guess::of(record);
-    let mut all: Vec<LawCandidate> = RIVALS.iter().flat_map(|law| fitted(&mut judge, *law, &guess)).collect();
+    let mut all: Vec<LawCandidate> = RIVALS.iter().flat_map(|law| fitted(&judge, *law, &guess)).collect();
     all.sort_by(|a, b| a.error.total_cmp(&b.error));
     let n = judge.independent(&all[0]);
     let floor = judge.floor;
@@ -184,7 +184,7 @@ pub fn contest(record: &LoadRecord) -> Option<LawContest> {
     // How well a rate is known matters of those that may be it.
     let may_be = scored.iter().filter(|s| s.0 > scored[0].0 - BEHIND).take(BOUNDED);
     let ridges: Vec<(LawCandidate, [Ridge; 2])> =
-        may_be.map(|(_, c)| (*c, [-1.0, 1.0].map(|sign| ridge(&mut judge, c, n, sign)))).collect();
+        may_be.map(|(_, c)| (*c, [-1.0, 1.0].map(|sign| ridge(&judge, c, n, sign)))).collect();
     let fits = laws.iter().zip(ahead).map(|((_, c), ahead)| {
         let sides = ridges.iter().find(|(of, _)| of.law == c.law && of.p == c.p).map(|r| &r.1);
         let [low, high] = sides.map_or([None, None], |sides| [sides[0].bound, sides[1].bound]);
@@ -225,7 +225,7 @@ const RIDGE_FURTHER: f64 = 1.6;
 const RIDGE_END: f64 = 1.2;
 const RIDGE_APART: f64 = 0.1;
 
-fn ridge(judge: &mut LawErrors<'_>, best: &LawCandidate, n: f64, sign: f64) -> Ridge {
+fn ridge(judge: &LawErrors<'_>, best: &LawCandidate, n: f64, sign: f64) -> Ridge {
     let floor = judge.floor;
     let at = ln_likelihood(best.error, floor, n);
     let mut out = Ridge { on: Vec::new(), bound: None };

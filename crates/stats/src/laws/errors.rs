@@ -1,6 +1,8 @@
 //! How far a law is off, held against a record: what it lets through at the times at which attempts came, as it would have ended, beside
 //! what ended, second by second.
 
+use std::ops::ControlFlow;
+
 use super::replay::{Parameters, ReplayStep};
 use super::{LoadRecord, RivalLaw};
 use crate::{math, rate};
@@ -88,9 +90,6 @@ pub(super) struct LawErrors<'a> {
     pub floor: f64,
     /// Most that ends in a second, ops: what a limiter lets through at once ends as the storage gets it done.
     storage_per_s: f64,
-    /// Of the replay, and by bin.
-    passes: Vec<f64>,
-    replayed: Vec<f64>,
 }
 
 impl<'a> LawErrors<'a> {
@@ -127,7 +126,6 @@ impl<'a> LawErrors<'a> {
         let refusing: Vec<f64> =
             seen.iter().zip(&refused).filter(|(_, r)| **r > 0.0).map(|(s, _)| *s).collect();
         let floor = LEAST_ERROR_OPS + LEAST_ERROR_SHARE * math::mean(&refusing);
-        let n = seen.len();
         let (steps, places) = steps_of(record);
         Self {
             record,
@@ -138,37 +136,62 @@ impl<'a> LawErrors<'a> {
             refusing: refusing.len(),
             floor,
             storage_per_s: STORAGE_MARGIN * record.most_per_s(),
-            passes: Vec::new(),
-            replayed: vec![0.0; n],
         }
     }
 
     /// Sum of the errors over all seconds, for each with refusals: who foresees a refusal where there was none is as wrong.
-    pub fn error(&mut self, law: RivalLaw, p: &Parameters) -> f64 {
-        self.replay(law, p);
-        let apart = self.seen.iter().zip(&self.replayed).zip(&self.edges);
-        let sum: f64 = apart.map(|((a, b), edge)| ((a - b).abs() - edge).max(0.0)).sum();
+    pub fn error(&self, law: RivalLaw, p: &Parameters) -> f64 {
+        let mut sum = 0.0;
+        self.replay(law, p, |bin, ends| {
+            sum += self.error_in(bin, ends);
+            ControlFlow::Continue(())
+        });
         sum / self.refusing as f64
     }
 
-    fn replay(&mut self, law: RivalLaw, p: &Parameters) {
-        law.replay(p, &self.steps, &mut self.passes);
-        self.replayed.fill(0.0);
+    /// The same where it is less than `most`. What is not is left as soon as that is seen: most of what a search tries is far off.
+    pub fn error_below(&self, law: RivalLaw, p: &Parameters, most: f64) -> Option<f64> {
+        let (mut sum, refusing) = (0.0, self.refusing as f64);
+        self.replay(law, p, |bin, ends| {
+            sum += self.error_in(bin, ends);
+            if sum / refusing >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        Some(sum / refusing).filter(|error| *error < most)
+    }
+
+    fn error_in(&self, bin: usize, ends: f64) -> f64 {
+        ((self.seen[bin] - ends).abs() - self.edges[bin]).max(0.0)
+    }
+
+    /// What ends in each bin, one after the other, for as long as `each` goes on.
+    fn replay(&self, law: RivalLaw, p: &Parameters, mut each: impl FnMut(usize, f64) -> ControlFlow<()>) {
         let (mut waiting, mut in_flight) = (0.0, 0.0);
-        for ((place, passes), step) in self.places.iter().zip(&self.passes).zip(&self.steps) {
+        // The bin that is being filled, and what ended in it.
+        let (mut filled, mut sum) = (None::<u32>, 0.0);
+        law.replay(p, &self.steps, |i, passes| {
+            let (place, step) = (&self.places[i], &self.steps[i]);
             if place.begins {
                 (waiting, in_flight) = (0.0, place.in_flight);
             }
-            let Some(bin) = place.bin else { continue };
+            let Some(bin) = place.bin else { return ControlFlow::Continue(()) };
+            if let Some(full) = filled.filter(|b| *b != bin) {
+                each(full as usize, sum)?;
+                sum = 0.0;
+            }
+            filled = Some(bin);
             // What is in flight of a closed loop ends when nothing more is let through.
-            let refuses = *passes < 0.5 * step.asked;
+            let refuses = passes < 0.5 * step.asked;
             let kept = if refuses { 0.0 } else { in_flight };
             let ends = (waiting + passes - kept).clamp(0.0, self.storage_per_s * step.dt_s);
             waiting += passes - ends;
             if refuses {
                 in_flight = 0.0;
             }
-            self.replayed[bin as usize] += ends;
+            sum += ends;
+            ControlFlow::Continue(())
+        });
+        if let Some(last) = filled {
+            let _ = each(last as usize, sum);
         }
     }
 
@@ -194,9 +217,12 @@ impl<'a> LawErrors<'a> {
     }
 
     /// Of errors that follow each other, one tells little more than the other.
-    pub fn independent(&mut self, best: &LawCandidate) -> f64 {
-        self.replay(best.law, &best.p);
-        let errors: Vec<f64> = self.seen.iter().zip(&self.replayed).map(|(a, b)| a - b).collect();
+    pub fn independent(&self, best: &LawCandidate) -> f64 {
+        let mut errors = self.seen.clone();
+        self.replay(best.law, &best.p, |bin, ends| {
+            errors[bin] -= ends;
+            ControlFlow::Continue(())
+        });
         let r = rate::lag1(&errors).clamp(0.0, 0.9);
         (self.refusing as f64 * (1.0 - r) / (1.0 + r)).max(2.0)
     }

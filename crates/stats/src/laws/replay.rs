@@ -2,6 +2,8 @@
 //!
 //! Attempts are a flow in each step: an op is what can be told, and times are no finer than that.
 
+use std::ops::ControlFlow;
+
 /// A time in which attempts come evenly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ReplayStep {
@@ -134,20 +136,32 @@ impl RivalLaw {
         s
     }
 
-    /// Ops that pass in each step.
-    pub(super) fn replay(self, p: &Parameters, steps: &[ReplayStep], passes: &mut Vec<f64>) {
-        passes.clear();
+    /// Ops that pass in each step, one after the other, for as long as `each` goes on.
+    pub(super) fn replay(
+        self,
+        p: &Parameters,
+        steps: &[ReplayStep],
+        mut each: impl FnMut(usize, f64) -> ControlFlow<()>,
+    ) {
         let mut s = Limiter::new(self, p);
         let mut now_s = steps.first().map_or(0.0, |s| s.at_s);
         s.began_s = now_s;
-        for step in steps {
+        for (i, step) in steps.iter().enumerate() {
             if step.at_s > now_s {
                 s.rest(step.at_s - now_s, step.at_s);
             }
-            passes.push(s.load(step.at_s, step.dt_s, step.asked));
+            if each(i, s.load(step.at_s, step.dt_s, step.asked)).is_break() {
+                return;
+            }
             now_s = step.end_s();
         }
     }
+}
+
+/// The same as the method, without a call where the processor that is built for has no instruction for it: periods are few.
+fn floor(x: f64) -> f64 {
+    let whole = x as i64 as f64;
+    if whole > x { whole - 1.0 } else { whole }
 }
 
 /// Slices of what is foreseen, seconds.
@@ -310,7 +324,7 @@ impl Limiter {
         let (from, to) = (since(at_s), since(at_s + h));
         let mut begin = from;
         let parts = std::iter::from_fn(move || {
-            let this = begin.floor();
+            let this = floor(begin);
             let part = PeriodPart { this, begin, end: to.min(this + 1.0) };
             (begin < to - 1e-12).then(|| {
                 begin = part.end;

@@ -16,29 +16,40 @@ pub(super) const REPLAYS: usize = 300;
 const KEPT: usize = 2;
 const SEARCHED: usize = 3;
 
+/// Starts with one period, or one time: the best of them, the best first, each with its place among all starts.
+struct StartGroup {
+    group: u64,
+    best: Vec<(usize, LawCandidate)>,
+}
+
+impl StartGroup {
+    fn try_one(&mut self, judge: &LawErrors<'_>, law: RivalLaw, place: usize, p: Parameters) {
+        let most = if self.best.len() < KEPT { f64::INFINITY } else { self.best[KEPT - 1].1.error };
+        let Some(error) = judge.error_below(law, &p, most) else { return };
+        let at = self.best.partition_point(|(_, b)| b.error <= error);
+        self.best.insert(at, (place, LawCandidate { law, p, error }));
+        self.best.truncate(KEPT);
+    }
+}
+
 /// The best of a law with each period, or each time that it has; the best of all at the front.
-pub(super) fn fitted(judge: &mut LawErrors<'_>, law: RivalLaw, guess: &Guess) -> Vec<LawCandidate> {
-    let starts = guess.starts(law);
-    let mut tried: Vec<LawCandidate> =
-        starts.iter().map(|p| LawCandidate { law, p: *p, error: judge.error(law, p) }).collect();
-    tried.sort_by(|a, b| a.error.total_cmp(&b.error));
+pub(super) fn fitted(judge: &LawErrors<'_>, law: RivalLaw, guess: &Guess) -> Vec<LawCandidate> {
     // Most starts are far off, and are left at once; the rest has to be looked at to be told apart.
-    let mut groups: Vec<(u64, usize)> = Vec::new();
-    let mut kept: Vec<LawCandidate> = Vec::new();
-    for c in tried {
-        let group = law.group(&c.p).to_bits();
-        let at = match groups.iter().position(|(g, _)| *g == group) {
+    let mut groups: Vec<StartGroup> = Vec::new();
+    for (place, p) in guess.starts(law).into_iter().enumerate() {
+        let group = law.group(&p).to_bits();
+        let at = match groups.iter().position(|g| g.group == group) {
             Some(i) => i,
             None => {
-                groups.push((group, 0));
+                groups.push(StartGroup { group, best: Vec::new() });
                 groups.len() - 1
             }
         };
-        groups[at].1 += 1;
-        if groups[at].1 <= KEPT {
-            kept.push(c);
-        }
+        groups[at].try_one(judge, law, place, p);
     }
+    let mut kept: Vec<(usize, LawCandidate)> = groups.into_iter().flat_map(|g| g.best).collect();
+    kept.sort_by(|(i, a), (j, b)| a.error.total_cmp(&b.error).then(i.cmp(j)));
+    let mut kept: Vec<LawCandidate> = kept.into_iter().map(|(_, c)| c).collect();
     kept.iter_mut().for_each(|c| *c = searched(judge, *c, 0, REPLAYS / 4));
     kept.sort_by(|a, b| a.error.total_cmp(&b.error));
     for c in kept.iter_mut().take(SEARCHED) {
@@ -53,7 +64,7 @@ pub(super) fn fitted(judge: &mut LawErrors<'_>, law: RivalLaw, guess: &Guess) ->
 
 /// On from where no step of one parameter helps: steps of all of them, in directions by chance, longer after one that helped and shorter
 /// after one that did not ((1+1) evolution strategy with the one-fifth rule, Rechenberg 1973).
-fn searched_at_random(judge: &mut LawErrors<'_>, mut at: LawCandidate, replays: usize) -> LawCandidate {
+fn searched_at_random(judge: &LawErrors<'_>, mut at: LawCandidate, replays: usize) -> LawCandidate {
     let mut g = Rng::new(replays as u64);
     let mut step = 0.1f64;
     for _ in 0..replays {
@@ -61,8 +72,7 @@ fn searched_at_random(judge: &mut LawErrors<'_>, mut at: LawCandidate, replays: 
         for i in (0..at.law.parameters()).filter(|i| !is_period(at.law, *i)) {
             shift(at.law, &mut p, i, step * g.normal());
         }
-        let error = judge.error(at.law, &p);
-        if error < at.error {
+        if let Some(error) = judge.error_below(at.law, &p, at.error) {
             (at.p, at.error) = (p, error);
             step = (step * 1.5).min(0.3);
         } else {
@@ -75,7 +85,7 @@ fn searched_at_random(judge: &mut LawErrors<'_>, mut at: LawCandidate, replays: 
 /// From a start to a place around which nothing is better: one parameter after the other, and as far again where that helped, in steps
 /// that become smaller (Hooke and Jeeves 1961). What a law does has edges, and no derivatives. Parameters before `from` are kept.
 pub(super) fn searched(
-    judge: &mut LawErrors<'_>,
+    judge: &LawErrors<'_>,
     mut at: LawCandidate,
     from: usize,
     replays: usize,
@@ -91,8 +101,7 @@ pub(super) fn searched(
                 left = left.saturating_sub(1);
                 let mut p = at.p;
                 shift(at.law, &mut p, i, by);
-                let error = judge.error(at.law, &p);
-                (error < at.error).then_some(LawCandidate { p, error, ..at })
+                judge.error_below(at.law, &p, at.error).map(|error| LawCandidate { p, error, ..at })
             });
             at = moved.unwrap_or(at);
         }
@@ -109,10 +118,7 @@ pub(super) fn searched(
                     if is_phase(at.law, i) { at.p[i] - before.p[i] } else { (at.p[i] / before.p[i]).ln() };
                 shift(at.law, &mut p, i, by);
             }
-            let error = judge.error(at.law, &p);
-            if error >= at.error {
-                break;
-            }
+            let Some(error) = judge.error_below(at.law, &p, at.error) else { break };
             (at.p, at.error) = (p, error);
         }
     }
