@@ -10,6 +10,7 @@ use super::Settings;
 use super::score::{COVERAGE, Goal, ScoreRow, hits};
 use plimsoll_stats::math;
 
+#[derive(Clone)]
 struct Truth {
     present: bool,
     rate: f64,
@@ -17,6 +18,7 @@ struct Truth {
     capacity: f64,
 }
 
+#[derive(Clone)]
 struct Case {
     seed: u64,
     truth: [Truth; 2],

@@ -21,6 +21,7 @@ enum Cells {
     Fixed,
 }
 
+#[derive(Clone)]
 struct Case {
     ops: f64,
     bytes: f64,

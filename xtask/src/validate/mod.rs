@@ -12,6 +12,8 @@ mod outages;
 mod passive;
 mod percentiles;
 mod products;
+#[cfg(scaled_constants)]
+mod scaled;
 mod score;
 mod steadiness;
 
@@ -27,6 +29,9 @@ pub struct Settings {
     pub threads: usize,
     /// First seed: tuning and hold-out never meet.
     pub seed: u64,
+    /// Constants are changed, one after the other.
+    #[cfg(scaled_constants)]
+    pub scaled: bool,
 }
 
 impl Settings {
@@ -36,8 +41,17 @@ impl Settings {
     }
 
     /// Runs `f` for `n` seeds of this part, over the threads, in order of seed.
-    pub fn each<T: Send>(&self, part: u64, n: u64, f: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    pub fn each<T: Send + Sync + Clone + 'static>(
+        &self,
+        part: u64,
+        n: u64,
+        f: impl Fn(u64) -> T + Sync,
+    ) -> Vec<T> {
         let base = self.seed + part * 1_000_000;
+        #[cfg(scaled_constants)]
+        if self.scaled {
+            return scaled::each(self.threads, n, base, &f);
+        }
         let threads = self.threads.max(1) as u64;
         let f = &f;
         let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
@@ -76,13 +90,21 @@ const HOLD_OUT: u64 = 79_000_000_000;
 const TUNING: u64 = 1_000_000_000;
 
 pub fn main(args: &[String]) -> ExitCode {
-    let mut s = Settings { quick: false, threads: 2, seed: HOLD_OUT };
+    let mut s = Settings {
+        quick: false,
+        threads: 2,
+        seed: HOLD_OUT,
+        #[cfg(scaled_constants)]
+        scaled: false,
+    };
     let mut only: Option<Vec<String>> = None;
     let mut i = 0;
     while i < args.len() {
         match args[i].as_str() {
             "--quick" => s.quick = true,
             "--tuning" => s.seed = TUNING,
+            #[cfg(scaled_constants)]
+            "--scaled" => s.scaled = true,
             "--only" if i + 1 < args.len() => {
                 i += 1;
                 only = Some(args[i].split(',').map(str::to_owned).collect());
@@ -99,13 +121,16 @@ pub fn main(args: &[String]) -> ExitCode {
         }
         i += 1;
     }
+    let asked = |part: &&Part| only.as_ref().is_none_or(|o| o.iter().any(|n| n == part.0));
+    let parts: Vec<&Part> = PARTS.iter().filter(asked).collect();
+    #[cfg(scaled_constants)]
+    if s.scaled {
+        return scaled::main(&s, &parts);
+    }
     println!("| figure | goal | measured | reached |\n|---|---|---|---|");
     let start = Instant::now();
     let mut missed = 0;
-    for (name, rows) in PARTS {
-        if only.as_ref().is_some_and(|o| !o.iter().any(|n| n == name)) {
-            continue;
-        }
+    for (name, rows) in parts {
         let t = Instant::now();
         for row in rows(&s) {
             println!("{row}");

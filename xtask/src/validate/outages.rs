@@ -162,6 +162,7 @@ fn load() -> Load {
 }
 
 /// A gap in a minute of noise: its outages, its edges, and what was put into it.
+#[derive(Clone)]
 struct Gap {
     found: Vec<Outage>,
     from_s: f64,

@@ -22,6 +22,7 @@ pub fn fluid(seed: u64, p: f64) -> Fluid {
     Fluid::new(seed, p, BIG, 64.0 / p / 3.0, 1e12)
 }
 
+#[derive(Clone)]
 struct Single {
     seed: u64,
     truth: String,

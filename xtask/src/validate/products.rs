@@ -29,6 +29,7 @@ enum ProductScore {
     Wrong,
 }
 
+#[derive(Clone)]
 struct ProductCase {
     seed: u64,
     truth: ProductTruth,

@@ -50,6 +50,7 @@ fn decline(seed: u64, by: f64) -> SteadyVerdict {
     steady(&x, 1.0).verdict
 }
 
+#[derive(Clone)]
 struct Cliff {
     warp_early: bool,
     fio_early: bool,
