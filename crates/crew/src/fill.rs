@@ -121,18 +121,8 @@ fn failed(what: &str, text: &str) -> CrewError {
 
 /// One range of neighbouring keys per worker, one op in flight each; and the keys that are for a later round. No object that is there is
 /// put again: a limiter would let that through in the place of one that is not.
-fn repeats(template: &WorkerSpec, mut keys: Vec<u64>) -> (Vec<WorkerSpec>, Vec<u64>) {
-    keys.sort_unstable();
-    keys.dedup();
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for key in keys {
-        match ranges.last_mut() {
-            Some((first, count)) if *first + *count == key => *count += 1,
-            _ => ranges.push((key, 1)),
-        }
-    }
-    let left = ranges.split_off(ranges.len().min(RANGES));
-    let left = left.into_iter().flat_map(|(first, count)| first..first + count).collect();
+fn repeats(template: &WorkerSpec, keys: Vec<u64>) -> (Vec<WorkerSpec>, Vec<u64>) {
+    let (ranges, left) = ranges_of(keys);
     let worker = |(i, (first, count)): (usize, &(u64, u64))| {
         let mut w = template.clone();
         w.worker.worker = i as u16;
@@ -152,6 +142,22 @@ fn repeats(template: &WorkerSpec, mut keys: Vec<u64>) -> (Vec<WorkerSpec>, Vec<u
         w
     };
     (ranges.iter().enumerate().map(worker).collect(), left)
+}
+
+/// First key and number of neighbouring ones, as many as a round repeats; and the keys of all others.
+fn ranges_of(mut keys: Vec<u64>) -> (Vec<(u64, u64)>, Vec<u64>) {
+    keys.sort_unstable();
+    keys.dedup();
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for key in keys {
+        match ranges.last_mut() {
+            Some((first, count)) if *first + *count == key => *count += 1,
+            _ => ranges.push((key, 1)),
+        }
+    }
+    let left = ranges.split_off(ranges.len().min(RANGES));
+    let left = left.into_iter().flat_map(|(first, count)| first..first + count).collect();
+    (ranges, left)
 }
 
 struct Progress<'a> {
@@ -262,5 +268,20 @@ mod tests {
         assert_eq!(p.is_over(at(124)), None, "one got through");
         p.saw(0, 4, at(100));
         assert_eq!(p.is_over(at(125)), Some(7));
+    }
+
+    /// Objects that were there were put again, and a limiter let those through in the place of the ones that were not.
+    #[test]
+    fn a_round_repeats_what_was_refused_and_nothing_else() {
+        let every_third: Vec<u64> = (0..100).map(|i| 3 * i).rev().collect();
+        let (ranges, left) = ranges_of([vec![1, 3], every_third.clone()].concat());
+        assert_eq!((ranges.len(), ranges[0], ranges[1]), (RANGES, (0, 2), (3, 1)));
+        let put = ranges.iter().flat_map(|(first, count)| *first..first + count);
+        let mut all: Vec<u64> = put.chain(left).collect();
+        all.sort_unstable();
+        let mut wanted = [vec![1], every_third].concat();
+        wanted.sort_unstable();
+        assert_eq!(all, wanted);
+        assert_eq!(ranges_of(Vec::new()), (Vec::new(), Vec::new()));
     }
 }

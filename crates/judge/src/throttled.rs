@@ -262,3 +262,32 @@ pub fn explain(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn where_a_server_was_away_both_are_named() {
+        let line = |name: &str, refused: u64| WorkloadSummary {
+            name: name.into(),
+            op: "get".into(),
+            outcomes: BTreeMap::from([("ok".to_owned(), 10_000), ("http_503".to_owned(), refused)]),
+            ..WorkloadSummary::default()
+        };
+        let workloads = vec![line("few", 40), line("many", 4_000)];
+        let wide = |w: &WorkloadSummary| {
+            let mut f = Finding::new("F01", "wide", Level::Qualified, format!("Wide: {ACTIVE}."));
+            f.workload = Some(w.label());
+            f
+        };
+        let mut findings: Vec<Finding> = workloads.iter().map(wide).collect();
+        findings.push(Finding::new("F60", "outage", Level::Qualified, "Outages."));
+        let mut s = RunSummary { workloads, findings, ..RunSummary::default() };
+        of_servers_that_were_away(&mut s);
+        assert_eq!(s.findings[0].text, "Wide: a rate limiter is active, or a server was not ready.");
+        assert_eq!(s.findings[1].text, format!("Wide: {ACTIVE}."));
+    }
+}

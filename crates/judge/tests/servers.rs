@@ -9,7 +9,8 @@ use plimsoll_model::interval::{ClientCounts, SeriesShape};
 use plimsoll_model::observed::{ReadSubject, ServerQuantity as Q, ServerReading};
 use plimsoll_model::summary::servers::{DaemonUse, ServersSummary, ServersWindow};
 use plimsoll_model::{
-    Environment, Finding, Interval, Level, OpKind, Outcome, Plan, RunSummary, Scrape, Series, SeriesId,
+    Cluster, Environment, Finding, Interval, Level, OpKind, Outcome, Plan, RunSummary, Scrape, Series,
+    SeriesId,
 };
 use plimsoll_store::mark::{LoadTimes, StageReport};
 use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, rundir::ENV_FORMAT};
@@ -168,9 +169,15 @@ impl Truth {
     }
 
     fn judged(&self) -> RunSummary {
+        self.judged_with(None)
+    }
+
+    /// With what its file says of its nodes.
+    fn judged_with(&self, cluster: Option<Cluster>) -> RunSummary {
         let dir = tempfile::tempdir().unwrap();
         let run = self.write(dir.path());
-        let data = run.load(&LoadOptions::default()).unwrap();
+        let mut data = run.load(&LoadOptions::default()).unwrap();
+        data.plan.options.cluster = cluster.map(Box::new);
         let windows = windows_of(&data);
         let totals = run.totals(&windows.measured, windows.measured.len()).unwrap();
         let whole = run.totals(&windows.whole, 0).unwrap();
@@ -263,6 +270,27 @@ fn where_nobody_answers_more_time_is_no_remedy() {
     let s = Truth { silent: true, ..REST }.judged();
     let text = &found(&s, "F78").unwrap().text;
     assert!(text.contains("No observed source answered") && !text.contains("longer"), "{text}");
+}
+
+/// A name in the file that is not the one at which a host is observed was a host of nobody, and nothing said so.
+#[test]
+fn hosts_that_the_file_does_not_have_are_named() {
+    let file = |nodes: &str| {
+        let text = format!("version = 1\nsoftware = \"minio\"\n[[node]]\nname = \"{nodes}\"\n");
+        Some(Cluster::from_toml(&text).unwrap())
+    };
+    let said = |nodes: &str| {
+        let s = REST.judged_with(file(nodes));
+        let f = s.findings.iter().find(|f| f.name == "not_described");
+        f.map(|f| (f.code.clone(), f.level, f.text.clone()))
+    };
+    assert_eq!(said("s{1...4}"), None);
+    let (code, level, text) = said("s{1...3}").unwrap();
+    assert_eq!((code.as_str(), level), ("F78", Level::Info));
+    assert!(text.starts_with("Observed and not in cluster.toml: s4."), "{text}");
+    let (_, level, text) = said("node{1...4}").unwrap();
+    assert_eq!(level, Level::Qualified);
+    assert!(text.contains("No observed host (s1, s2, s3") && text.contains("which has node1"), "{text}");
 }
 
 #[test]

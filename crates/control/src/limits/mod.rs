@@ -373,4 +373,38 @@ mod tests {
         let moving = bytes(vec![Slice { bytes_moved: 1 << 20, ..Slice::default() }, slice(150, 1)]);
         assert!((moving / (10.0 * f64::from((1 << 20) + 151 * 4096)) - 1.0).abs() < 1e-9, "{moving}");
     }
+
+    /// Seconds until the probe ends of slices that are all alike.
+    fn ends_after(slice: Slice) -> Option<f64> {
+        let mut l = limits();
+        assert!(matches!(l.next(&[]), ControlStep::Run(_)));
+        let n = (2.0 * HANGS_S / l.slice_s) as u32;
+        let at = (1..=n).find(|_| !l.slice(&slice) && l.gone)?;
+        assert!(matches!(l.next(&[]), ControlStep::Done));
+        let mut says_so = || l.remark().is_some_and(|r| r.text.starts_with("nothing was answered for "));
+        assert_eq!((says_so(), says_so()), (true, false), "once");
+        Some(f64::from(at) * l.slice_s)
+    }
+
+    /// It went on to the end of its budget, and called what had gone a limiter.
+    #[test]
+    fn storage_that_has_gone_ends_the_probe() {
+        let near =
+            |s: Option<f64>, wanted: f64| assert!(s.is_some_and(|s| (s - wanted).abs() < 0.5), "{s:?}");
+        near(ends_after(Slice { failed: 3, ..Slice::default() }), GONE_S);
+        // What hangs may come back, and is waited for longer.
+        near(ends_after(Slice { in_flight_ns: 1, ..Slice::default() }), HANGS_S);
+        // A refusal is an answer; and where nothing is asked, nothing is missed.
+        assert_eq!(ends_after(Slice { failed: 3, throttled: 1, ..Slice::default() }), None);
+        assert_eq!(ends_after(Slice::default()), None);
+        // An answer in between is one.
+        let mut l = limits();
+        l.next(&[]);
+        let (dead, alive) = (Slice { failed: 1, ..Slice::default() }, Slice { ok: 1, ..Slice::default() });
+        for _ in 0..3 {
+            (0..(0.9 * GONE_S / l.slice_s) as u32).for_each(|_| _ = l.slice(&dead));
+            l.slice(&alive);
+        }
+        assert!(!l.gone);
+    }
 }

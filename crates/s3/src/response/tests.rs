@@ -178,6 +178,21 @@ fn headers_that_matter() {
     assert_eq!(h.bucket_region.as_bytes(), b"eu");
 }
 
+/// The header was as good as absent where the server had not said what time it has.
+#[test]
+fn a_date_to_wait_for_without_the_servers_own_counts_from_ours() {
+    let asked = |at: &str| {
+        let mut p = ResponseParser::new();
+        let head = format!("HTTP/1.1 429 Too Many\r\nRetry-After: {at}\r\ncontent-length: 0\r\n\r\n");
+        p.step(head.as_bytes()).unwrap();
+        p.head().retry_after_s()
+    };
+    assert_eq!(asked("Sun, 06 Nov 1994 08:49:40 GMT"), Some(0), "it has passed");
+    let far = asked("Fri, 31 Dec 9999 23:59:59 GMT").unwrap();
+    assert!(far > 200_000_000_000, "{far}");
+    assert_eq!(asked("soon"), None);
+}
+
 /// Answers in which each rule has its turn, some of them broken.
 fn answer() -> impl Strategy<Value = Vec<u8>> {
     let interim =

@@ -400,6 +400,24 @@ fn an_outage_and_ops_that_all_took_alike_contradict_each_other() {
     assert_eq!(contradictions(&claims, &s).len(), 1);
 }
 
+/// A few 503 of a server that started again were a rate limiter.
+#[test]
+fn a_few_503_of_a_server_that_was_away_are_no_sure_sign_of_a_limiter() {
+    let with = |refused: (&str, u64), finding: Option<&str>| {
+        let mut s = summary();
+        s.workloads[0].outcomes =
+            BTreeMap::from([("ok".to_owned(), 10_000), (refused.0.to_owned(), refused.1)]);
+        s.findings.extend(finding.map(|code| Finding::new(code, "away", Level::Qualified, "Away.")));
+        is_of_a_server_that_was_away(&s, &s.workloads[0])
+    };
+    assert!(with(("http_503", 40), Some("F60")));
+    assert!(with(("http_503", 40), Some("F74")));
+    assert!(!with(("http_503", 40), None), "nobody was away");
+    assert!(!with(("http_503", 900), Some("F60")), "they are many");
+    assert!(!with(("http_429", 40), Some("F60")), "that is a limiter's");
+    assert!(!with(("http_500", 40), Some("F60")), "nothing was refused");
+}
+
 #[test]
 fn a_load_that_held_back_is_told_with_what_was_refused() {
     let mut s = summary();
