@@ -128,8 +128,8 @@ fn of_source(s: &ObservedSource) -> Vec<Finding> {
     out
 }
 
-/// Of what was seen in the windows.
-pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
+/// Of what was seen in the windows. `is_changed`: the speed of a line of that name changed meanwhile.
+pub fn of_windows(servers: &ServersSummary, is_changed: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut out = Vec::new();
     for w in &servers.windows {
         out.extend(w.requests.iter().filter_map(count));
@@ -149,26 +149,45 @@ pub fn of_windows(servers: &ServersSummary) -> Vec<Finding> {
             out.push(f);
         }
         out.extend(hot_spots(&w.resources));
-        out.extend(slower_parts(&w.resources));
+        out.extend(slower_parts(&w.resources, is_changed));
         out.extend(more_than_said(&w.resources));
     }
     out
 }
 
 /// Name of the finding of what gives less than is said of it.
-pub const SLOWER_PART: &str = "slower_part";
+const SLOWER_PART: &str = "slower_part";
 
 fn is_slower(r: &ResourceUse) -> bool {
     r.peers_request_s.is_some() || r.said.is_some()
 }
 
-/// Those that give less than is said of them, or than others with the same work: the slowest of them by name.
-fn slower_parts(all: &[ResourceUse]) -> Vec<Finding> {
+/// Those that give less than is said of them, or than others with the same work: the slowest of them by name. A line that was changed meanwhile
+/// is told as that; what the file has wrong of all lines in one way is told once.
+fn slower_parts(all: &[ResourceUse], is_changed: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     const MOST: usize = 4;
-    let mut slower: Vec<&ResourceUse> = all.iter().filter(|r| is_slower(r)).collect();
+    let mut slower: Vec<&ResourceUse> =
+        all.iter().filter(|r| is_slower(r) && !is_changed(&r.name())).collect();
     slower.sort_by(|a, b| b.request_s.unwrap_or(0.0).total_cmp(&a.request_s.unwrap_or(0.0)));
-    let more = slower.len().saturating_sub(MOST);
-    let mut out: Vec<Finding> = slower.into_iter().take(MOST).map(slower_part).collect();
+    let alike = |a: &ResourceUse, b: &ResourceUse| {
+        let of_lines = a.peers_request_s.is_none() && b.peers_request_s.is_none();
+        of_lines && (a.ceiling, a.said) == (b.ceiling, b.said)
+    };
+    let mut told: Vec<(&ResourceUse, Vec<String>)> = Vec::new();
+    for r in slower {
+        match told.iter_mut().find(|(first, _)| alike(first, r)) {
+            Some((first, others)) => {
+                let name = r.name();
+                if name != first.name() && !others.contains(&name) {
+                    others.push(name);
+                }
+            }
+            None => told.push((r, Vec::new())),
+        }
+    }
+    let more = told.len().saturating_sub(MOST);
+    let mut out: Vec<Finding> =
+        told.into_iter().take(MOST).map(|(r, others)| slower_part(r, &others)).collect();
     if let Some(last) = out.last_mut().filter(|_| more > 0) {
         last.text += &format!(" So are {more} more.");
     }
@@ -198,7 +217,7 @@ fn more_than_said(all: &[ResourceUse]) -> Option<Finding> {
     Some(Finding::new("F77", "more_than_said", Level::Qualified, text))
 }
 
-fn slower_part(r: &ResourceUse) -> Finding {
+fn slower_part(r: &ResourceUse, alike: &[String]) -> Finding {
     let (name, share) = (r.name(), 100.0 * r.share.unwrap_or(0.0));
     let in_words = |per_s: f64| ceiling_words(&r.resource, "B/s", per_s).unwrap_or_default();
     let text = match r.peers_request_s {
@@ -225,6 +244,8 @@ fn slower_part(r: &ResourceUse) -> Finding {
             in_words(r.said.unwrap_or(0.0))
         ),
     };
+    let alike: Vec<&str> = alike.iter().map(String::as_str).collect();
+    let text = if alike.is_empty() { text } else { format!("{text} The same of {}.", super::named(&alike)) };
     let mut f = Finding::new("F77", SLOWER_PART, Level::Info, text);
     f.measured = r.share;
     f

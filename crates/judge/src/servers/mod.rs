@@ -80,10 +80,7 @@ pub fn of_run(data: &RunData, totals: &[Totals]) -> Option<(ServersSummary, Vec<
     };
     found.extend(not_described(data));
     found.extend(lines::findings(&changed, &data.observed, &measured, ended));
-    found.extend(findings::of_windows(&servers));
-    // A line that was changed meanwhile is told as that, and not as slower than was thought.
-    let is_changed = |f: &Finding| changed.iter().any(|c| f.text.starts_with(&format!("{} ", c.name())));
-    found.retain(|f| f.name != findings::SLOWER_PART || !is_changed(f));
+    found.extend(findings::of_windows(&servers, &|name| changed.iter().any(|c| c.name() == name)));
     found.extend(findings::of_traffic(data, &servers));
     found.extend(findings::of_limits(&servers));
     Some((servers, found))
