@@ -161,7 +161,7 @@ pub struct Cleared {
 /// What the samples say of the bottleneck.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
-    /// Above their threshold in half of the samples or more; client first, then by time.
+    /// Above their threshold in half of the samples or more; client first, then by time, and what is sent again after a line that is full.
     pub suspects: Vec<Suspect>,
     /// Looked at, and not saturated for half of the time.
     pub cleared: Vec<Cleared>,
@@ -204,10 +204,15 @@ pub fn attribute(observed: &[Observed]) -> Attribution {
             cleared.push(Cleared { candidate: o.candidate, what: o.what.clone(), time_fraction, mean });
         }
     }
+    // A full line drops what it has no room for: that is sent again because of it.
+    let line_is_full =
+        suspects.iter().any(|s| matches!(s.candidate, Candidate::ClientNic | Candidate::ServerNic));
+    let follows = |s: &Suspect| line_is_full && s.candidate == Candidate::NetworkPath;
     suspects.sort_by(|a, b| {
         b.candidate
             .is_client()
             .cmp(&a.candidate.is_client())
+            .then(follows(a).cmp(&follows(b)))
             .then(b.time_fraction.total_cmp(&a.time_fraction))
             .then(a.candidate.cmp(&b.candidate))
     });
@@ -268,6 +273,19 @@ mod tests {
         assert!(a.suspects.is_empty() && a.cleared.len() == 2 && a.text.contains("something beyond it"));
         assert!(attribute(&[]).text.contains("no resource samples"));
         assert!(attribute(&[seen(Candidate::ClientCpu, f64::NAN)]).cleared.is_empty());
+    }
+
+    /// Behind a full line of the servers 0.3 % was sent again all the time, and the way there was "possibly" the limit.
+    #[test]
+    fn what_is_sent_again_follows_from_a_line_that_is_full() {
+        let mut line = seen(Candidate::ServerNic, 0.97);
+        line.samples[0] = 0.5;
+        let again = seen(Candidate::NetworkPath, 0.003);
+        let of = |all: &[Observed]| attribute(all).suspects.iter().map(|s| s.candidate).collect::<Vec<_>>();
+        assert_eq!(of(&[again.clone(), line]), [Candidate::ServerNic, Candidate::NetworkPath]);
+        let mut disk = seen(Candidate::ServerDisk, 0.99);
+        disk.samples[0] = 0.5;
+        assert_eq!(of(&[disk, again]), [Candidate::NetworkPath, Candidate::ServerDisk]);
     }
 
     #[test]
