@@ -46,13 +46,18 @@ impl Style {
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
+
+    /// Above a table: some have a reason in them, and are longer than a line.
+    fn title(self, text: &str) -> String {
+        self.bold(wrap(text, self.width, "", "  ").trim_end())
+    }
 }
 
 /// One or several runs.
 pub fn terminal(runs: &[RunReport], layout: Layout<'_>, style: Style) -> String {
     let mut out = String::new();
     if runs.len() > 1 {
-        let _ = writeln!(out, "{}\n", style.bold(&format!("{} side by side", layout.title_of(runs))));
+        let _ = writeln!(out, "{}\n", style.title(&format!("{} side by side", layout.title_of(runs))));
         out.push_str(&layout.side_by_side(runs).plain(style.width));
         out.push('\n');
         for r in runs {
@@ -62,7 +67,7 @@ pub fn terminal(runs: &[RunReport], layout: Layout<'_>, style: Style) -> String 
         return out;
     }
     if layout.title.is_some() {
-        let _ = writeln!(out, "{}\n", style.bold(&layout.title_of(runs)));
+        let _ = writeln!(out, "{}\n", style.title(&layout.title_of(runs)));
     }
     for r in runs {
         run(&mut out, r, style);
@@ -131,13 +136,13 @@ fn run(out: &mut String, r: &RunReport, style: Style) {
 fn agents(out: &mut String, s: &RunSummary, style: Style) {
     let t = crate::agents::table(s);
     if !t.rows.is_empty() {
-        let _ = writeln!(out, "{}\n{}", style.bold(&t.title), t.plain(style.width));
+        let _ = writeln!(out, "{}\n{}", style.title(&t.title), t.plain(style.width));
     }
 }
 
 fn servers(out: &mut String, s: &RunSummary, style: Style) {
     for t in crate::servers::tables(s) {
-        let _ = writeln!(out, "{}\n{}", style.bold(&t.title), t.plain(style.width));
+        let _ = writeln!(out, "{}\n{}", style.title(&t.title), t.plain(style.width));
     }
 }
 
@@ -332,7 +337,7 @@ fn analysis(out: &mut String, s: &RunSummary, a: &Analysis, style: Style) {
         // An experiment is a sentence: in a column of its own it would push the table apart.
         let next = t.columns.iter().position(|(name, _)| name == tables::NEXT_EXPERIMENT);
         let sentences = next.map_or_else(Vec::new, |i| t.take_column(i));
-        let _ = writeln!(out, "{}", style.bold(&t.title));
+        let _ = writeln!(out, "{}", style.title(&t.title));
         out.push_str(&t.plain(style.width));
         for (candidate, text) in sentences.iter().filter(|(_, text)| !text.is_empty()) {
             out.push_str(&wrap(&format!("{candidate}: {text}."), style.width, "To find out: ", "  "));
@@ -395,5 +400,21 @@ pub fn findings(out: &mut String, all: &[Finding], style: Style) {
     }
     if !sorted.is_empty() {
         out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_title_stays_within_the_line() {
+        let title = "Rate over concurrency, 1MiB GET, undetermined: the budget ended before the rate did; --budget 3m would do";
+        let broken = Style { width: 100, colour: false }.title(title);
+        assert!(broken.lines().all(|l| l.chars().count() <= 100), "{broken}");
+        assert_eq!(
+            broken.split_whitespace().collect::<Vec<_>>(),
+            title.split_whitespace().collect::<Vec<_>>()
+        );
     }
 }
