@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::Bottleneck;
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
-use plimsoll_model::summary::{LimitSummary, RunSummary};
-use plimsoll_model::{Sample, SeriesCounts};
+use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
+use plimsoll_model::{Outcome, Sample, SeriesCounts};
 use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
-use plimsoll_stats::validity::limiter_sets_the_rate;
+use plimsoll_stats::validity::{MOSTLY_HELD, limiter_sets_the_rate};
 use plimsoll_store::{HostSamples, RunAgent, RunData, Totals};
 
 use super::agents;
@@ -54,7 +54,7 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
     let found = attribute(&observed);
     // A probe looks at ops and at bytes, and a limiter of the one does not bind the other. Of one load what was proved set its rate.
     let is_probe = matches!(data.plan.controller, Some(ControllerSpec::Limits { .. }));
-    let limiter_set_it = refusals.set_the_rate() || proved.is_some() && !is_probe;
+    let limiter_set_it = refusals.set_the_rate() || proved.is_some() && !is_probe || held_back(summary);
     let suspects = ranked(found.suspects, met, limiter_set_it);
     let clear = found.cleared.iter().map(|c| Bottleneck {
         candidate: format!("{} ({})", c.candidate.name(), c.what),
@@ -67,6 +67,12 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
         ..Bottleneck::default()
     });
     proved.into_iter().chain(suspects).chain(clear).collect()
+}
+
+/// Whether slots paused for most of their time after attempts that were refused: more of them, or faster ones, would pause, too.
+fn held_back(summary: &RunSummary) -> bool {
+    let refused = |w: &WorkloadSummary| w.count(Outcome::is_throttled) > 0;
+    summary.workloads.iter().any(|w| refused(w) && w.client.held_back >= MOSTLY_HELD)
 }
 
 /// What a limiter refused over all windows.
@@ -103,8 +109,9 @@ impl Refusals {
     }
 }
 
-/// Suspects as rows. `refusing`: a limiter refuses most of what is asked, without a pause, and so it sets the rate: cores that are busy
-/// are so with what is refused, and to move that elsewhere raises nothing.
+/// Suspects as rows. `refusing`: a limiter sets the rate, be it that it refuses most of what is asked, without a pause, or that the load pauses
+/// for most of its time as it was told: cores that are busy are so with what is refused, or with what others do, and to move that elsewhere
+/// raises nothing.
 fn ranked(mut suspects: Vec<Suspect>, met: bool, refusing: bool) -> Vec<Bottleneck> {
     if refusing {
         suspects.sort_by_key(|s| s.candidate != Candidate::Limiter);
@@ -219,7 +226,6 @@ fn worst_of_each(all: ByMachine) -> Vec<Observed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::Outcome;
     use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
 
     fn open(ok: u64, offered: Option<f64>) -> RunSummary {
@@ -264,6 +270,21 @@ mod tests {
         assert_eq!(proved(&s), None);
         s.limits[0].binding = "in_flight".into();
         assert_eq!(proved(&s).unwrap().candidate, "limiter (on requests in flight)");
+    }
+
+    /// 17 % of the attempts were refused, the slots paused for nine tenths of their time, and the machine's busy cores were "possibly" the limit.
+    #[test]
+    fn a_limiter_sets_the_rate_of_a_load_that_holds_back() {
+        let held = |held_back: f64, refused: u64| {
+            let mut w = WorkloadSummary {
+                outcomes: BTreeMap::from([("ok".to_owned(), 1000), ("http_429".to_owned(), refused)]),
+                ..WorkloadSummary::default()
+            };
+            w.client.held_back = held_back;
+            super::held_back(&RunSummary { workloads: vec![w], ..RunSummary::default() })
+        };
+        assert!(held(0.87, 200));
+        assert!(!held(0.3, 200) && !held(0.87, 0));
     }
 
     /// The same rule as that of V07: a limiter that pauses lets through what is offered then.

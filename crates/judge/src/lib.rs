@@ -386,8 +386,10 @@ fn run_findings(data: &RunData, totals: &[Totals], facts: &Facts) -> Vec<Finding
             out.push(Finding::new("F34", "so_far", Level::Info, text));
         }
         None => {
-            let text = "The run was killed before its end; these figures cover what had been recorded. To continue \
-                        it: plimsoll run --resume RUN.";
+            let text = format!(
+                "The run was killed before its end; these figures cover what had been recorded. To continue it: plimsoll run --resume {}.",
+                data.id
+            );
             out.push(Finding::new("F11", "unfinished", Level::Qualified, text));
         }
         Some("done") => {}

@@ -240,8 +240,12 @@ fn is_of_limits(s: &RunSummary) -> bool {
     is_probed(s) || !s.limits.is_empty() && s.workloads.len() == 1
 }
 
-/// The first figure, for a list of runs: `3,459 ± 5 op/s of 64KiB GET`.
+/// The figure of the result's first line, for a list of runs: `3,459 ± 5 op/s of 64KiB GET`. Of several lines none stands for all.
 pub fn result(s: &RunSummary) -> String {
+    let rates = kinds(s).filter(|k| matches!(k, ClaimKind::Rate(_))).count();
+    if suites::is(s, suite::FILE) || rates > 1 {
+        return sentence(&RunReport::of(s.clone()));
+    }
     let figure = kinds(s).find_map(|k| match k {
         ClaimKind::Rate(x) => Some(ops_of(&x.place.op, x.place.size_bytes, &x.ops_per_s)),
         ClaimKind::Cap(c) if c.proved => Some(format!("{} of {}", per_s(c.unit, &c.per_s), upper(&c.op))),

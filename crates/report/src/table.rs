@@ -98,9 +98,42 @@ impl Table {
         self.rows.iter_mut().map(|r| (r[0].clone(), r.remove(i))).collect()
     }
 
-    /// Plain text. Too wide a table is split into several that repeat the key columns; names that leave no room for a column beside them
-    /// lose their middle.
+    /// Plain text. Too wide a table is split into several that repeat the key columns; sentences that leave no room for names stand below, and
+    /// names that leave no room for a column beside them lose their middle.
     pub fn plain(&self, width: usize) -> String {
+        let Some(i) = self.sentences(width) else { return self.plain_columns(width) };
+        let mut narrower = self.clone();
+        let head = self.columns[i].0.clone();
+        narrower.take_column(i);
+        let mut out = narrower.plain(width);
+        let names = |row: &[String]| row[..self.keys].join(" ");
+        let said: Vec<(String, &String)> =
+            self.rows.iter().filter(|r| !r[i].is_empty()).map(|r| (names(r), &r[i])).collect();
+        match &said[..] {
+            [(_, first), rest @ ..]
+                if rest.len() + 1 == self.rows.len() && rest.iter().all(|(_, text)| text == first) =>
+            {
+                out.push_str(&wrap(&format!("{head}: {first}"), width, "", "  "));
+            }
+            all => all
+                .iter()
+                .for_each(|(name, text)| out.push_str(&wrap(&format!("{name}: {text}"), width, "", "  "))),
+        }
+        out
+    }
+
+    /// A column of text that has no room beside the names, and is more than half of the line.
+    fn sentences(&self, width: usize) -> Option<usize> {
+        let keys = self.keys.min(self.columns.len());
+        let names: usize = (0..keys).map(|i| self.width_of(i) + GAP).sum();
+        let is_text = |i: &usize| self.columns[*i].1 == Align::Left;
+        (keys..self.columns.len()).filter(is_text).find(|i| {
+            let own = self.width_of(*i);
+            own > width / 2 && names + own > width
+        })
+    }
+
+    fn plain_columns(&self, width: usize) -> String {
         let widths = self.widths_within(width);
         let keys: Vec<usize> = (0..self.keys.min(widths.len())).collect();
         let key_width: usize = keys.iter().map(|i| widths[*i] + GAP).sum();
@@ -343,6 +376,35 @@ mod tests {
         assert!(t.markdown().contains(&name), "whole elsewhere");
         assert_eq!(without_middle("abcdefgh", 5), "ab…gh");
         assert_eq!(without_middle("abcde", 5), "abcde");
+    }
+
+    /// The rows of a comparison were `put, 1…ponse` twice, beside a sentence that lost its middle.
+    #[test]
+    fn sentences_that_leave_no_room_for_names_stand_below() {
+        let mut t = Table::new("Compared", 1, &["what", ">A", ">B", "verdict"]);
+        let why =
+            "1 run and 1 run: the run-to-run variation is not known, so no difference can be told from it";
+        for what in ["mean response", "p99 response"] {
+            t.push(vec![
+                format!("put, 16 in flight: {what}"),
+                "2.99 ms".into(),
+                "2.53 ms".into(),
+                why.into(),
+            ]);
+        }
+        for width in [80, 100] {
+            let text = t.plain(width);
+            assert!(text.contains("put, 16 in flight: mean response  2.99 ms"), "{text}");
+            assert_eq!(
+                text.split_whitespace().collect::<Vec<_>>().join(" ").matches(why).count(),
+                1,
+                "{text}"
+            );
+            assert!(text.lines().all(|l| l.chars().count() <= width), "{text}");
+        }
+        t.rows[0][3] = "different".into();
+        let text = t.plain(80);
+        assert!(text.contains("put, 16 in flight: mean response: different\n"), "{text}");
     }
 
     #[test]

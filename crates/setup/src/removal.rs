@@ -83,6 +83,21 @@ pub fn note_sent(journal: &mut Journal, area: &Area, objects: Option<u64>) -> Re
     Ok(())
 }
 
+/// For who removes much, one by one: tells how far that is, and whether to go on. Who asks for the end meanwhile leaves it [`GRACE`]; who asked
+/// for it before ended the load, and wants all of it removed.
+pub fn watched<'a>(
+    interrupt: &'a Interrupt,
+    events: &'a mut dyn FnMut(Event),
+) -> impl FnMut(u64) -> bool + 'a {
+    let (was_asked, mut asked) = (interrupt.is_requested(), None);
+    move |done| {
+        events(Event::Cleaning { done, total: None });
+        let is_asked = interrupt.is_requested() && !was_asked;
+        let is_over = is_asked && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE;
+        !interrupt.is_enough() && !is_over
+    }
+}
+
 /// What the journal holds of one target's bucket. Gives what had to stay, in words; `removed` counts objects, and is none where
 /// the removal of a prefix did not come to its end.
 pub fn bucket_things(
@@ -112,15 +127,15 @@ pub fn bucket_things(
         let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits).after(in_vain);
         let sent = journal.objects(id);
         let most = sent.map(|n| n.saturating_mul(ROOM_TIMES).saturating_add(ROOM_OBJECTS));
-        // One that ended the load wants all of it removed.
-        let (was_asked, mut asked, mut gone) = (how.interrupt.is_requested(), None, 0);
-        let done = clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
-            (*tell.borrow_mut())(Event::Cleaning { done, total: None });
-            gone = done;
-            let is_asked = how.interrupt.is_requested() && !was_asked;
-            let is_over = is_asked && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-            !how.interrupt.is_enough() && !is_over && most.is_none_or(|m| done <= m)
-        })?;
+        let mut gone = 0;
+        let done = {
+            let mut told = |e: Event| (*tell.borrow_mut())(e);
+            let mut go_on = watched(&how.interrupt, &mut told);
+            clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
+                gone = done;
+                go_on(done) && most.is_none_or(|m| done <= m)
+            })?
+        };
         in_vain = matches!(done, Cleaned::Left(_)) && clock.is_over();
         match done {
             Cleaned::Left(_) if most.is_some_and(|m| gone > m) => {

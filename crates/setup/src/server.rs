@@ -90,12 +90,26 @@ struct Temporary {
     run: String,
     /// Its entry in the journal.
     entry: u64,
+    /// Its removal was, and is not tried again.
+    tried: bool,
+}
+
+impl Temporary {
+    /// Its entry in the journal, when it is gone; what stays, and why.
+    fn remove(mut self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64, String> {
+        self.tried = true;
+        trees::remove_watched(&self.path, &self.run, trees::Extent::Whole, go_on)
+            .map(|()| self.entry)
+            .map_err(|why| format!("{}: {why}", self.path.display()))
+    }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         // Also of a server that did not start. What is gone is gone; what stays is in the journal.
-        let _ = trees::remove(&self.path, &self.run, trees::Extent::Whole);
+        if !self.tried {
+            let _ = trees::remove(&self.path, &self.run, trees::Extent::Whole);
+        }
     }
 }
 
@@ -110,7 +124,7 @@ fn make_temporary(journal: &mut Journal) -> Result<Temporary, SetupError> {
             "Set TMPDIR to a writable directory",
         )
     })?;
-    Ok(Temporary { path, run, entry })
+    Ok(Temporary { path, run, entry, tried: false })
 }
 
 /// Starts the embedded S3 server with a bucket in it.
@@ -324,25 +338,32 @@ fn await_ready(child: &mut Child, within: Duration) -> Result<ReadyLine, String>
 
 impl EmbeddedServer {
     /// Ends the server and removes its temporary data, and strikes both out of the journal.
-    pub fn stop(mut self, journal: &mut Journal) -> Result<(), SetupError> {
-        let data = self.end();
+    pub fn stop(self, journal: &mut Journal) -> Result<(), SetupError> {
+        self.stop_watched(journal, &mut |_| true).map(drop)
+    }
+
+    /// The same; `go_on` is told how many files of its data are gone. Gives what it left because it was told to stop.
+    pub fn stop_watched(
+        mut self,
+        journal: &mut Journal,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<String>, SetupError> {
+        self.end();
         if let Some(id) = self.entry.take() {
             journal.removed(id)?;
         }
-        // What stays is in the journal, and `plimsoll cleanup` tries again.
-        if let Some(Ok(id)) = data {
-            journal.removed(id)?;
+        let Some(data) = self.temporary.take() else { return Ok(None) };
+        match data.remove(go_on) {
+            Ok(id) => journal.removed(id).map(|()| None).map_err(Into::into),
+            // What stays is in the journal, and `plimsoll cleanup` tries again.
+            Err(why) => Ok((why.contains(trees::REMOVAL_STOPPED)).then_some(why)),
         }
-        Ok(())
     }
 
-    /// What became of its data: their entry in the journal when they are gone.
-    fn end(&mut self) -> Option<Result<u64, String>> {
+    fn end(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             end(&mut self.child, self.manner.stop);
         }
-        let data = self.temporary.take()?;
-        Some(trees::remove(&data.path, &data.run, trees::Extent::Whole).map(|()| data.entry))
     }
 }
 
@@ -362,8 +383,7 @@ fn end(child: &mut Child, within: Duration) {
 
 impl Drop for EmbeddedServer {
     fn drop(&mut self) {
-        // What stays is in the journal.
-        let _ = self.end();
+        self.end();
     }
 }
 

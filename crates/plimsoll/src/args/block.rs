@@ -108,7 +108,7 @@ pub struct BlockArgs {
           value_parser = clap::value_parser!(u32).range(0..=100), help_heading = LOAD)]
     pub rwmixread: u32,
     /// Send ops at this rate, over all jobs (open loop): 500/s or 100MB/s
-    #[arg(long, value_name = "RATE", help_heading = LOAD)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = LOAD)]
     pub rate: Option<OfferedRate>,
     /// Arrival process of an open loop
     #[arg(long, value_enum, default_value = "constant", help_heading = LOAD)]

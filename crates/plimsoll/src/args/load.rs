@@ -22,7 +22,7 @@ pub struct LoadArgs {
     pub concurrency: u32,
     /// Send ops at this rate (open loop): 800/s, 600MiB/s, or 100/s..800/s for a ramp; latency is measured from the
     /// intended start
-    #[arg(long, value_name = "RATE", help_heading = LOAD)]
+    #[arg(long, value_name = "RATE", allow_hyphen_values = true, help_heading = LOAD)]
     pub rate: Option<OfferedRate>,
     /// Arrival process of an open loop
     #[arg(long, value_enum, default_value = "constant", help_heading = LOAD)]

@@ -247,7 +247,12 @@ fn check_endpoint(url: &str) -> Result<(), Fault> {
     let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
         return Err(Fault::input(
             format!("endpoint '{}' is no URL", shown_url(url)),
-            format!("Write http://{0} or https://{0}.", shown_url(url)),
+            match url.split_once("://") {
+                Some((scheme, _)) => {
+                    format!("S3 is spoken over http:// or https://, and not over {scheme}://")
+                }
+                None => format!("Write http://{0} or https://{0}.", shown_url(url)),
+            },
         ));
     };
     let authority = rest.split('/').next().unwrap_or_default();

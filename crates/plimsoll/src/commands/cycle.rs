@@ -13,10 +13,17 @@ use crate::progress::Progress;
 use crate::{measure, output};
 
 pub fn watch(c: &CycleArgs, context: &ArgsContext) -> Result<Exit, Fault> {
-    let dir = c.dir.clone().filter(|d| d.is_dir());
-    let dir = dir.ok_or_else(|| {
-        Fault::input("there is no directory to watch", "Give one: plimsoll watch DIR --cycle file --for 4h.")
-    })?;
+    const REMEDY: &str = "Give a directory: plimsoll watch DIR --cycle file --for 4h";
+    let dir = match &c.dir {
+        None => return Err(Fault::input("there is no directory to watch", REMEDY)),
+        Some(dir) if !dir.exists() => {
+            return Err(Fault::input(format!("{} does not exist", dir.display()), REMEDY));
+        }
+        Some(dir) if !dir.is_dir() => {
+            return Err(Fault::input(format!("{} is no directory", dir.display()), REMEDY));
+        }
+        Some(dir) => dir.clone(),
+    };
     // A cycle cannot be shorter than its IOPS phase: this many are never reached, and time ends the run.
     let most = c.watch.duration.0.as_secs_f64() / c.iops_duration.0.as_secs_f64().max(0.1);
     let mut made = filebench::plan(

@@ -416,7 +416,7 @@ Examples:
 
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {
-    /// How long to watch
+    /// How long to watch; a cycle of files that has begun by then goes on to its end
     #[arg(id = "watch_for", long = "for", value_name = "TIME", default_value = "1h")]
     pub duration: Span,
 }

@@ -13,7 +13,15 @@ pub const MARKDOWN_MARK: &str = "<!-- made by plimsoll -->\n";
 /// How far the result may be used, the first figure, what was measured, which run.
 pub fn one_line(r: &RunReport) -> String {
     let s = &r.summary;
-    format!("{}: {} ({}), run {}\n", glance::mark(s), glance::result(s), glance::title(r), s.id)
+    // What covers a part of what was asked for says so: this line may be all that is read.
+    let part = s.findings.iter().find_map(|f| match (f.code.as_str(), f.name.as_str()) {
+        ("F11", "unfinished") => Some(", killed before its end"),
+        ("F11", _) => Some(", ended early"),
+        ("F34", _) => Some(", so far"),
+        _ => None,
+    });
+    let part = part.unwrap_or_default();
+    format!("{}: {} ({}), run {}{part}\n", glance::mark(s), glance::result(s), glance::title(r), s.id)
 }
 
 /// Verdict and promises first; all else is folded away below.

@@ -95,7 +95,7 @@ impl Session {
             } else {
                 removed = None;
             }
-            claim.stop_server(&mut journal)?;
+            left.extend(claim.stop_server(&mut journal, &mut removal::watched(&self.interrupt, events))?);
             by_errands.extend(claim.by_errands().map(|(who, why)| asked_by(claim.target_name(), &who, why)));
         }
         by_errands.into_iter().for_each(|finding| self.found(finding));

@@ -516,8 +516,12 @@ impl BucketClaim {
         &self.name
     }
 
-    /// Ends the embedded server, if this target has one.
-    pub fn stop_server(&mut self, journal: &mut Journal) -> Result<(), SetupError> {
-        self.server.take().map_or(Ok(()), |s| s.stop(journal))
+    /// Ends the embedded server, if this target has one. Gives what of its data stays because the removal was stopped.
+    pub fn stop_server(
+        &mut self,
+        journal: &mut Journal,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<String>, SetupError> {
+        self.server.take().map_or(Ok(None), |s| s.stop_watched(journal, go_on))
     }
 }

@@ -58,11 +58,13 @@ pub fn permit_beside(path: &Path, writes: bool, destroy_data: Option<&str>) -> R
 fn judged(path: &Path, writes: bool, destroy_data: Option<&str>) -> Result<Permit, TargetRefusal> {
     let shown = path.display().to_string();
     let unreadable = |e: std::io::Error| {
-        TargetRefusal::new(
-            &shown,
-            format!("cannot be read: {e}"),
-            "Run as root, or as a member of the group that owns the device",
-        )
+        let remedy = match rustix::process::geteuid().is_root() {
+            true => {
+                "Something refuses it even to root (a container without that device, or a lock on it): measure it from outside, or a file on it"
+            }
+            false => "Run as root, or as a member of the group that owns the device",
+        };
+        TargetRefusal::new(&shown, format!("cannot be read: {e}"), remedy)
     };
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;

@@ -149,6 +149,19 @@ pub enum Extent {
 /// Removes a directory that the run with this mark made. One that is not there is fine; any other stays, and the reason is
 /// given.
 pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
+    remove_watched(path, run, extent, &mut |_| true)
+}
+
+/// What is told where a removal was to stop.
+pub const REMOVAL_STOPPED: &str = "the removal was stopped";
+
+/// The same, and `go_on` is asked after each hundred files, with how many are gone: there may be a million. What is left stays under its mark.
+pub fn remove_watched(
+    path: &Path,
+    run: &str,
+    extent: Extent,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), String> {
     let told = |e: io::Error| e.to_string();
     let Some(place) = PlaceInDir::of(path).map_err(told)? else { return Ok(()) };
     let Some(dir) = place.open(OFlags::DIRECTORY).map_err(told)? else { return Ok(()) };
@@ -164,7 +177,8 @@ pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
         }
         Extent::Whole => {
             check_mounts(dir.as_fd(), mount, path)?;
-            others().try_for_each(|e| remove_entry(dir.as_fd(), e, mount)).map_err(told)?;
+            let mut watch = RemovalWatch { gone: 0, go_on };
+            others().try_for_each(|e| remove_entry(dir.as_fd(), e, mount, &mut watch)).map_err(told)?;
         }
     }
     // The mark goes last: until then a removal that was broken off can be taken up again.
@@ -261,15 +275,39 @@ fn check_mounts(dir: BorrowedFd<'_>, mount: (u64, u64), path: &Path) -> Result<(
     Ok(())
 }
 
-fn remove_entry(dir: BorrowedFd<'_>, (name, kind): &Entry, mount: (u64, u64)) -> io::Result<()> {
+/// How far a removal is, and who may stop it.
+struct RemovalWatch<'a> {
+    gone: u64,
+    go_on: &'a mut dyn FnMut(u64) -> bool,
+}
+
+impl RemovalWatch<'_> {
+    const EACH: u64 = 100;
+
+    fn removed_one(&mut self) -> io::Result<()> {
+        self.gone += 1;
+        match self.gone.is_multiple_of(Self::EACH) && !(self.go_on)(self.gone) {
+            true => Err(io::Error::other(REMOVAL_STOPPED)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn remove_entry(
+    dir: BorrowedFd<'_>,
+    (name, kind): &Entry,
+    mount: (u64, u64),
+    watch: &mut RemovalWatch<'_>,
+) -> io::Result<()> {
     if *kind != FileType::Directory {
-        return Ok(unlinkat(dir, name, AtFlags::empty())?);
+        unlinkat(dir, name, AtFlags::empty())?;
+        return watch.removed_one();
     }
     let sub = open_below(dir, name)?;
     if mount_of(sub.as_fd())? != mount {
         return Err(io::Error::other(format!("a file system is mounted on '{}'", name.to_string_lossy())));
     }
-    entries(sub.as_fd())?.iter().try_for_each(|e| remove_entry(sub.as_fd(), e, mount))?;
+    entries(sub.as_fd())?.iter().try_for_each(|e| remove_entry(sub.as_fd(), e, mount, watch))?;
     Ok(unlinkat(dir, name, AtFlags::REMOVEDIR)?)
 }
 
@@ -285,6 +323,23 @@ mod tests {
         let path = dir.path().join("tree");
         make(&path, 0o700, RUN).unwrap();
         (dir, path)
+    }
+
+    /// A server's data, a file for each object, were removed for ten minutes without a word, and no signal ended that.
+    #[test]
+    fn a_removal_tells_how_far_it_is_and_stops_when_told() {
+        let (_dir, path) = tree();
+        fs::create_dir(path.join("bucket")).unwrap();
+        (0..450).for_each(|i| fs::write(path.join(format!("bucket/{i}")), "x").unwrap());
+        let mut told = Vec::new();
+        let stopped = remove_watched(&path, RUN, Extent::Whole, &mut |n| {
+            told.push(n);
+            n < 200
+        });
+        assert_eq!((stopped, told), (Err(REMOVAL_STOPPED.to_owned()), vec![100, 200]));
+        assert_eq!(fs::read_dir(path.join("bucket")).unwrap().count(), 250);
+        remove(&path, RUN, Extent::Whole).unwrap();
+        assert!(!path.exists());
     }
 
     /// As a FUSE file system does it: the file that was open is in the directory for a while, under another name.

@@ -42,7 +42,7 @@ pub fn limiter_sets_the_rate(share: f64, slices: Option<f64>) -> bool {
 }
 
 /// From here on pauses, and not ops that take long, are why a load had no slot for what was due (guess: half of the time).
-pub(crate) const MOSTLY_HELD: f64 = 0.5;
+pub const MOSTLY_HELD: f64 = 0.5;
 /// Pauses that are less of the time of a load than this are not told: they took no part of its rate to speak of (guess).
 const HELD: f64 = 0.01;
 

@@ -18,7 +18,8 @@ mod table;
 pub use cpu_quota::{NAME as CPU_QUOTA, holds_back};
 pub use cpu_wait::{Turns, cpu_wait};
 pub use facts::{CpuWait, Durability, Facts, LittlesLawFact, QuotaUse, SteadyFact};
-pub(crate) use invalid::{MOSTLY_HELD, percent};
+pub use invalid::MOSTLY_HELD;
+pub(crate) use invalid::percent;
 pub use invalid::{held_back, limiter_sets_the_rate};
 pub use table::table;
 

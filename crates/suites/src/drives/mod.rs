@@ -115,7 +115,7 @@ pub fn plan(
         let reasons: Vec<String> = failed.iter().map(|(_, e)| e.clone()).collect();
         return Err(RunError::input(
             format!("no drive can be used: {}", reasons.join("; ")),
-            "Correct at least one",
+            "Name a directory on each drive that can be written to",
         ));
     }
     let names: Vec<String> = good.iter().map(|d| d.display().to_string()).collect();
