@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::analysis::Bottleneck;
+use plimsoll_model::analysis::{Bottleneck, Saturation};
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
 use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
 use plimsoll_model::{Outcome, Sample, SeriesCounts};
@@ -16,7 +16,12 @@ use super::agents;
 type ByMachine = BTreeMap<Option<String>, Vec<Observed>>;
 
 /// Candidates, the likeliest first, then those that are clear. Empty without samples.
-pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bottleneck> {
+pub fn of_run(
+    data: &RunData,
+    totals: &[Totals],
+    summary: &RunSummary,
+    searches: &[Saturation],
+) -> Vec<Bottleneck> {
     let mut observed = ByMachine::new();
     let here = data.plan.targets.values().any(super::seen::is_loopback);
     let over_network =
@@ -45,7 +50,7 @@ pub fn of_run(data: &RunData, totals: &[Totals], summary: &RunSummary) -> Vec<Bo
     observed.extend(super::servers::candidates(data, totals));
     // A disk refuses nothing: of its limiter this says nothing. What a probe proved is not put to a vote of its stages.
     let refuses = data.plan.targets.values().any(|t| matches!(t, TargetSpec::S3(_) | TargetSpec::Sim(_)));
-    let proved = proved(summary);
+    let proved = proved(summary).or_else(|| of_searches(searches));
     if let Some(share) = refusals.share().filter(|_| refuses && proved.is_none()) {
         let what = "refused attempts of the whole run".to_owned();
         observed.push(Observed { candidate: Candidate::Limiter, what, samples: vec![share] });
@@ -137,6 +142,16 @@ fn ranked(mut suspects: Vec<Suspect>, met: bool, refusing: bool) -> Vec<Bottlene
 
 fn percent(v: f64) -> String {
     format!("{:.1} %", 100.0 * v)
+}
+
+/// A limiter that refused attempts of a step: over all steps these may be few.
+fn of_searches(searches: &[Saturation]) -> Option<Bottleneck> {
+    let from = searches.iter().find_map(|s| s.verdict.strip_prefix(Saturation::REFUSED))?;
+    Some(Bottleneck {
+        candidate: format!("limiter that refused attempts{from}"),
+        verdict: "likely".into(),
+        ..Bottleneck::default()
+    })
 }
 
 /// A limiter that the run's probe or watch proved.
@@ -270,6 +285,20 @@ mod tests {
         assert_eq!(proved(&s), None);
         s.limits[0].binding = "in_flight".into();
         assert_eq!(proved(&s).unwrap().candidate, "limiter (on requests in flight)");
+    }
+
+    /// Of a speedtest behind a limiter 0.5 % were refused over all, and this machine's processor was "possibly" the limit.
+    #[test]
+    fn a_limiter_that_refused_a_step_is_likely_the_limit_of_a_search() {
+        let ended = |verdict: &str| Saturation { verdict: verdict.into(), ..Saturation::default() };
+        let found =
+            of_searches(&[ended("saturated"), ended("a limiter refused attempts from 8 in flight on")]);
+        let found = found.unwrap();
+        assert_eq!(
+            (found.candidate.as_str(), found.verdict.as_str()),
+            ("limiter that refused attempts from 8 in flight on", "likely")
+        );
+        assert_eq!(of_searches(&[ended("saturated")]), None);
     }
 
     /// 17 % of the attempts were refused, the slots paused for nine tenths of their time, and the machine's busy cores were "possibly" the limit.

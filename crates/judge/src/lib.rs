@@ -241,6 +241,7 @@ pub fn judge(
         data.plan.expect.iter().filter_map(|t| Some(t.parse::<Expect>().ok()?.check(promised))).collect();
     let of_shapes: Vec<String> = held.iter().flat_map(|h| h.advice.clone()).collect();
     let spans = lines.iter().enumerate().flat_map(|(i, l)| l.spans(i, data)).collect::<Vec<LineSpan>>();
+    let bottlenecks = bottlenecks::of_run(data, totals, &summary, &saturations);
     let mut analysis = Analysis {
         schema: analysis::SCHEMA.into(),
         spans,
@@ -252,7 +253,7 @@ pub fn judge(
         buckets: concluded.buckets.into_iter().chain(held.iter().filter_map(|h| h.bucket.clone())).collect(),
         holds: held.into_iter().map(|h| h.hold).collect(),
         size_models,
-        bottlenecks: bottlenecks::of_run(data, totals, &summary),
+        bottlenecks,
         load_points: load_points::of_run(data, &lines, &summary.findings),
         checks: validity::table(&facts, &summary.findings),
         ..Analysis::default()

@@ -329,6 +329,8 @@ impl Saturation {
             .filter(|part| *part <= crate::observed::NO_CEILING)
     }
 
+    /// Begin of the verdict on a search in which a limiter refused attempts; from how many in flight on may follow.
+    pub const REFUSED: &'static str = "a limiter refused attempts";
     /// Name of the finding (F20) of a search that its budget kept from an answer.
     pub const BUDGET_TOO_SHORT: &'static str = "budget_too_short";
 

@@ -297,7 +297,13 @@ fn shared_notes(out: &mut String, s: &RunSummary, style: Style) {
                 having.iter().flat_map(|o| o.notes.iter().filter(alike)).filter_map(|n| without_share(n).1);
             let note = with_shares(&kind, &shares.collect());
             said.push(kind);
-            let mut ops: Vec<&str> = having.iter().map(|w| w.op.as_str()).collect();
+            // Of an op that has it at some of its sizes only, these.
+            let all_of = |op: &str| s.workloads.iter().filter(|w| w.op == op).count();
+            let named = |w: &&WorkloadSummary| match having.iter().filter(|o| o.op == w.op).count() {
+                n if n == all_of(&w.op) => w.op.clone(),
+                _ => format!("{} {}", w.op, number::size(w.size_bytes)),
+            };
+            let mut ops: Vec<String> = having.iter().map(named).collect();
             ops.dedup();
             let whom = if having.len() == s.workloads.len() {
                 String::new()

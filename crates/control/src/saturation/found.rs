@@ -78,8 +78,8 @@ fn verdict(out: &saturation::SaturationOutcome) -> String {
         (_, Some(_)) => "state changed during search",
         (Ended::Saturated, _) => "saturated",
         (Ended::Refused, _) => match out.refused_from {
-            Some(from) => return format!("a limiter refused attempts from {from} in flight on"),
-            None => "a limiter refused attempts",
+            Some(from) => return format!("{} from {from} in flight on", analysis::Saturation::REFUSED),
+            None => analysis::Saturation::REFUSED,
         },
         (Ended::AtMaximum, _) => "not saturated at the largest concurrency",
         (Ended::ClientBound, _) => "client limited",

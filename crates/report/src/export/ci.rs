@@ -14,10 +14,10 @@ pub const MARKDOWN_MARK: &str = "<!-- made by plimsoll -->\n";
 pub fn one_line(r: &RunReport) -> String {
     let s = &r.summary;
     // What covers a part of what was asked for says so: this line may be all that is read.
-    let part = s.findings.iter().find_map(|f| match (f.code.as_str(), f.name.as_str()) {
-        ("F11", "unfinished") => Some(", killed before its end"),
-        ("F11", _) => Some(", ended early"),
-        ("F34", _) => Some(", so far"),
+    let part = s.findings.iter().find_map(|f| match f.code.as_str() {
+        "F11" if f.name == "unfinished" => Some(", killed before its end"),
+        "F11" => Some(", ended early"),
+        "F34" => Some(", so far"),
         _ => None,
     });
     let part = part.unwrap_or_default();
@@ -47,6 +47,8 @@ pub fn summary_markdown(runs: &[RunReport]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_model::{Finding, Level};
+
     use super::*;
     use crate::support;
 
@@ -56,6 +58,10 @@ mod tests {
         let line = one_line(&run);
         assert_eq!(line.lines().count(), 1, "{line}");
         assert!(line.contains(&run.summary.id) && line.starts_with(&glance::mark(&run.summary)), "{line}");
+        assert!(!line.contains("killed"), "{line}");
+        let mut killed = run.clone();
+        killed.summary.findings.push(Finding::new("F11", "unfinished", Level::Qualified, "Killed."));
+        assert!(one_line(&killed).ends_with(", killed before its end\n"));
         let page = summary_markdown(&[run]);
         let (first, folded) = page.split_once("<details>").unwrap();
         assert!(page.starts_with(MARKDOWN_MARK) && first.lines().count() < 12, "{first}");

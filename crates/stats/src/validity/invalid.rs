@@ -379,8 +379,8 @@ pub fn v13_littles_law(f: &Facts) -> Option<Finding> {
     };
     let limit = if level == Level::Invalid { littles_law::INVALID } else { littles_law::SHOWN };
     let text = format!(
-        "Little's law is off by {}: {:.2} ops were in flight, but rate times latency gives {:.2}. Either the window \
-         is too short for ops this long, or plimsoll's own accounting is wrong.",
+        "Little's law is off by {}: {:.2} ops were in flight, but rate times latency gives {:.2}. The window is short for ops this \
+         long: measure for several times as long (--duration). Where that changes nothing, plimsoll's own accounting is wrong.",
         percent(l.error),
         l.in_flight,
         l.rate_times_time
