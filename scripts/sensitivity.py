@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How far the validation's figures move when one constant of the limit probe is changed, each by itself.
 
-    python3 scripts/sensitivity.py                          # all of them, by 20 % both ways: two hours on two processors
+    python3 scripts/sensitivity.py                          # all of them, by 20 % both ways: an hour or two on two cores
     python3 scripts/sensitivity.py --of probe/hold.rs       # those of one file
     python3 scripts/sensitivity.py --whole --of hold.rs:KEEPS_S   # with all systems in place of a tenth
 

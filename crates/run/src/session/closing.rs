@@ -1,5 +1,7 @@
 //! The end of a run: who observed stops, what the run made is removed, and it is sealed.
 
+use std::time::{Duration, Instant};
+
 use plimsoll_model::count::counted;
 use plimsoll_model::{AgentHost, Environment, Event, Finding, Level};
 use plimsoll_setup::removal::{self, How};
@@ -9,6 +11,9 @@ use super::Session;
 use crate::error::RunError;
 use crate::kept;
 use crate::trace::TraceWriter;
+
+/// A server's data may take so long to remove until it is told how far that is.
+const QUIET: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Cleans up, closes the files and seals the run. Gives what could not be removed.
@@ -95,7 +100,14 @@ impl Session {
             } else {
                 removed = None;
             }
-            left.extend(claim.stop_server(&mut journal, &mut removal::watched(&self.interrupt, events))?);
+            // Most are small, and gone before anybody could read how far that is.
+            let began = Instant::now();
+            let mut tell = |e: Event| {
+                if began.elapsed() >= QUIET {
+                    events(e)
+                }
+            };
+            left.extend(claim.stop_server(&mut journal, &mut removal::watched(&self.interrupt, &mut tell))?);
             by_errands.extend(claim.by_errands().map(|(who, why)| asked_by(claim.target_name(), &who, why)));
         }
         by_errands.into_iter().for_each(|finding| self.found(finding));
