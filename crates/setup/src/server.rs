@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 
 use crate::error::SetupError;
+use crate::objects::STOPPED;
 use crate::safety::trees;
 
 /// What is asked of a server that is started.
@@ -356,7 +357,7 @@ impl EmbeddedServer {
         match data.remove(go_on) {
             Ok(id) => journal.removed(id).map(|()| None).map_err(Into::into),
             // What stays is in the journal, and `plimsoll cleanup` tries again.
-            Err(why) => Ok((why.contains(trees::REMOVAL_STOPPED)).then_some(why)),
+            Err(why) => Ok((why.contains(STOPPED)).then_some(why)),
         }
     }
 

@@ -267,7 +267,7 @@ pub fn is_locked(path: &Path) -> bool {
 
 /// Gives a lock back at once. Closing is not enough: a child that another thread is starting has the file, too, until
 /// it becomes its program, and the lock lasts as long as one of them has it.
-pub(crate) fn unlock(file: &File) {
+pub fn unlock(file: &File) {
     let _ = rustix::fs::flock(file, rustix::fs::FlockOperation::Unlock);
 }
 

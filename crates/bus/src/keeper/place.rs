@@ -61,11 +61,9 @@ struct Mark {
 #[derive(Debug)]
 pub(super) struct PlaceLock(pub File);
 
-/// Closing is not enough: a child that another thread is starting has the file, too, until it becomes its program, and the lock
-/// lasts as long as one of them has it.
 impl Drop for PlaceLock {
     fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+        plimsoll_store::journal::unlock(&self.0);
     }
 }
 

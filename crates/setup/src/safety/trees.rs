@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 
 use super::place::{FileId, PlaceInDir};
+use crate::objects::STOPPED;
 
 /// Name of the mark: `plimsoll 2 DEVICE INODE BORN MARK`, where the numbers are the directory's.
 pub const MARKER: &str = ".plimsoll-made";
@@ -152,9 +153,6 @@ pub fn remove(path: &Path, run: &str, extent: Extent) -> Result<(), String> {
     remove_watched(path, run, extent, &mut |_| true)
 }
 
-/// What is told where a removal was to stop.
-pub const REMOVAL_STOPPED: &str = "the removal was stopped";
-
 /// The same, and `go_on` is asked after each hundred files, with how many are gone: there may be a million. What is left stays under its mark.
 pub fn remove_watched(
     path: &Path,
@@ -287,7 +285,7 @@ impl RemovalWatch<'_> {
     fn removed_one(&mut self) -> io::Result<()> {
         self.gone += 1;
         match self.gone.is_multiple_of(Self::EACH) && !(self.go_on)(self.gone) {
-            true => Err(io::Error::other(REMOVAL_STOPPED)),
+            true => Err(io::Error::other(STOPPED)),
             false => Ok(()),
         }
     }
@@ -331,12 +329,17 @@ mod tests {
         let (_dir, path) = tree();
         fs::create_dir(path.join("bucket")).unwrap();
         (0..450).for_each(|i| fs::write(path.join(format!("bucket/{i}")), "x").unwrap());
+        // Another run's is not begun with.
+        let theirs = RUN.replace("run-1", "run-2");
+        remove_watched(&path, &theirs, Extent::Whole, &mut |_| unreachable!("nothing of it goes"))
+            .unwrap_err();
+        assert_eq!(fs::read_dir(path.join("bucket")).unwrap().count(), 450);
         let mut told = Vec::new();
         let stopped = remove_watched(&path, RUN, Extent::Whole, &mut |n| {
             told.push(n);
             n < 200
         });
-        assert_eq!((stopped, told), (Err(REMOVAL_STOPPED.to_owned()), vec![100, 200]));
+        assert_eq!((stopped, told), (Err(STOPPED.to_owned()), vec![100, 200]));
         assert_eq!(fs::read_dir(path.join("bucket")).unwrap().count(), 250);
         remove(&path, RUN, Extent::Whole).unwrap();
         assert!(!path.exists());

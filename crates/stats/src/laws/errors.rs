@@ -141,22 +141,22 @@ impl<'a> LawErrors<'a> {
 
     /// Sum of the errors over all seconds, for each with refusals: who foresees a refusal where there was none is as wrong.
     pub fn error(&self, law: RivalLaw, p: &Parameters) -> f64 {
-        let mut sum = 0.0;
-        self.replay(law, p, |bin, ends| {
-            sum += self.error_in(bin, ends);
-            ControlFlow::Continue(())
-        });
-        sum / self.refusing as f64
+        self.error_until(law, p, f64::INFINITY)
     }
 
     /// The same where it is less than `most`. What is not is left as soon as that is seen: most of what a search tries is far off.
     pub fn error_below(&self, law: RivalLaw, p: &Parameters, most: f64) -> Option<f64> {
+        Some(self.error_until(law, p, most)).filter(|error| *error < most)
+    }
+
+    /// All of it, or the part with which it comes to `most`.
+    fn error_until(&self, law: RivalLaw, p: &Parameters, most: f64) -> f64 {
         let (mut sum, refusing) = (0.0, self.refusing as f64);
         self.replay(law, p, |bin, ends| {
             sum += self.error_in(bin, ends);
             if sum / refusing >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        Some(sum / refusing).filter(|error| *error < most)
+        sum / refusing
     }
 
     fn error_in(&self, bin: usize, ends: f64) -> f64 {
