@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::analysis::{Bottleneck, Saturation};
 use plimsoll_model::plan::{ControllerSpec, TargetSpec};
-use plimsoll_model::summary::{LimitSummary, RunSummary, WorkloadSummary};
-use plimsoll_model::{Outcome, Sample, SeriesCounts};
+use plimsoll_model::summary::{LimitSummary, RunSummary};
+use plimsoll_model::{Sample, SeriesCounts};
 use plimsoll_stats::attribution::{Candidate, Observed, Suspect, attribute, shares};
 use plimsoll_stats::validity::{MOSTLY_HELD, limiter_sets_the_rate};
+use plimsoll_stats::words;
 use plimsoll_store::{HostSamples, RunAgent, RunData, Totals};
 
 use super::agents;
@@ -74,10 +75,10 @@ pub fn of_run(
     proved.into_iter().chain(suspects).chain(clear).collect()
 }
 
-/// Whether slots paused for most of their time after attempts that were refused: more of them, or faster ones, would pause, too.
+/// Whether slots paused for most of their time after attempts that were refused, be it before the window: more of them, or faster ones, would
+/// pause, too.
 fn held_back(summary: &RunSummary) -> bool {
-    let refused = |w: &WorkloadSummary| w.count(Outcome::is_throttled) > 0;
-    summary.workloads.iter().any(|w| refused(w) && w.client.held_back >= MOSTLY_HELD)
+    summary.workloads.iter().any(|w| w.client.held_back >= MOSTLY_HELD)
 }
 
 /// What a limiter refused over all windows.
@@ -141,7 +142,11 @@ fn ranked(mut suspects: Vec<Suspect>, met: bool, refusing: bool) -> Vec<Bottlene
 }
 
 fn percent(v: f64) -> String {
-    format!("{:.1} %", 100.0 * v)
+    match v {
+        // What is not all is not rounded to it.
+        0.9995..1.0 => words::share(v),
+        v => format!("{:.1} %", 100.0 * v),
+    }
 }
 
 /// A limiter that refused attempts of a step: over all steps these may be few.
@@ -241,6 +246,7 @@ fn worst_of_each(all: ByMachine) -> Vec<Observed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_model::Outcome;
     use plimsoll_model::summary::{BucketSummary, WorkloadSummary};
 
     fn open(ok: u64, offered: Option<f64>) -> RunSummary {
@@ -301,6 +307,16 @@ mod tests {
         assert_eq!(of_searches(&[ended("saturated")]), None);
     }
 
+    /// 80 of a million passed: that is not all.
+    #[test]
+    fn what_is_not_all_is_not_a_hundred_percent() {
+        assert_eq!(
+            (percent(0.915), percent(0.0), percent(1.0)),
+            ("91.5 %".into(), "0.0 %".into(), "100.0 %".into())
+        );
+        assert_eq!(percent(0.999_92), "99.9920 %");
+    }
+
     /// 17 % of the attempts were refused, the slots paused for nine tenths of their time, and the machine's busy cores were "possibly" the limit.
     #[test]
     fn a_limiter_sets_the_rate_of_a_load_that_holds_back() {
@@ -313,7 +329,8 @@ mod tests {
             super::held_back(&RunSummary { workloads: vec![w], ..RunSummary::default() })
         };
         assert!(held(0.87, 200));
-        assert!(!held(0.3, 200) && !held(0.87, 0));
+        // Refused before the window, and told to wait for longer than it lasts.
+        assert!(!held(0.3, 200) && held(1.0, 0));
     }
 
     /// The same rule as that of V07: a limiter that pauses lets through what is offered then.

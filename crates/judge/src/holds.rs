@@ -118,7 +118,7 @@ pub fn of_line(index: usize, lines: &[Line<'_>], data: &RunData, beside: Refused
     let kept = !series.backs_off || series.keeps_tokens(&fit);
     // What falls all along, and a limiter of another law, has no bucket whatever the fit makes of it.
     let other = matches!(throttle.verdict, ThrottleVerdict::GradualDecline | ThrottleVerdict::Refusing(_));
-    let other = other || beside.window_s.is_some();
+    let other = other || beside.window_s.is_some() || throttle.fell_from_a_limit();
     // Whoever took the machine's processors made the step, unless refusals say who did.
     let other = other || (taken && throttle.verdict != ThrottleVerdict::Proved);
     // And a line that was made slower made the step, unless refusals say otherwise.
@@ -495,7 +495,8 @@ fn findings(
         }
         (ThrottleVerdict::FixedWindow { period_s, units }, _) => {
             let text = format!(
-                "The rate comes in windows: {units:.0} ops in each {period_s:.2} s, then nothing. That is a quota."
+                "The rate comes in windows: {} in each {period_s:.2} s, then nothing. That is a quota.",
+                plimsoll_model::count::counted(units.round() as u64, "op")
             );
             out.push(Finding::new("F32", "fixed_window", Qualified, text).on(label));
         }

@@ -350,6 +350,9 @@ fn bound(r: &RunReport) -> String {
 }
 
 /// Where all is refused, a limiter is not the only reason that there can be.
+/// Pauses that are less of a load's time took no part of its rate to speak of. (A choice.)
+const HELD: f64 = 0.01;
+
 fn refuses(x: &Refusing) -> String {
     match x.refused == x.attempts {
         true if x.attempts == 1 => format!("the only attempt of {} was refused (429 or 503)", upper(&x.op)),
@@ -440,7 +443,8 @@ fn limits(s: &RunSummary, caps: &[&Cap]) -> String {
                 None if x.passed_per_s <= 0.0 => "nothing gets through".into(),
                 None => format!("about {} op/s get through", words::about(x.passed_per_s, 2)),
             };
-            return format!("{}; {pass}", refuses(x));
+            let held = if x.held_back >= HELD { " (the load held back)" } else { "" };
+            return format!("{}; {pass}{held}", refuses(x));
         }
         let Some(any) = caps.first() else { return no_rate(s) };
         let seen: Vec<String> = caps.iter().map(|c| per_s(c.unit, &c.per_s)).collect();

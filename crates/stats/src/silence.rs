@@ -51,6 +51,9 @@ const ASKED: f64 = 0.8;
 /// What passes differs by no more than this from window to window (coefficient of variation; guess: edges of slices).
 const ALIKE: f64 = 0.15;
 
+/// What a window lets through passes at its begin: in so many goes per window at the most (edges of slices, and stalls).
+const IN_ONE_GO: f64 = 1.5;
+
 /// A quota per fixed window, its period and units, with the evidence that it takes: the same amount passes in each, and in the silence
 /// between, others were refused. A client that backs off is silent by itself, and at a rhythm of its own. `refused`: per slice; empty: not
 /// known.
@@ -64,6 +67,11 @@ pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
         if (asked as f64) < ASKED * silent.len() as f64 {
             return None;
         }
+    }
+    // Ops that come one by one are a rate, however few they are: two of them in a second, half a second apart, are no quota of two.
+    let goes = x.chunk_by(|a, b| (*a < low) == (*b < low)).filter(|run| run[0] >= low).count();
+    if goes as f64 > IN_ONE_GO * (x.len() as f64 * dt / period_s) {
+        return None;
     }
     alike(x, dt, period_s)
 }
@@ -98,6 +106,17 @@ pub(crate) fn without_silence(x: &[f64], dt: f64) -> Option<(Vec<f64>, f64)> {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    /// Two a second, half a second apart, in slices of 0.2 s: a rate. Both at once, each second: a quota.
+    #[test]
+    fn ops_that_come_one_by_one_are_no_quota() {
+        let x: Vec<f64> = (0..200).map(|i| if matches!(i % 5, 0 | 3) { 5.0 } else { 0.0 }).collect();
+        let refused = vec![50.0; x.len()];
+        assert_eq!(quota(&x, 0.2, &refused), None);
+        let both: Vec<f64> = (0..200).map(|i| if i % 5 == 0 { 10.0 } else { 0.0 }).collect();
+        let (period_s, units) = quota(&both, 0.2, &refused).unwrap();
+        assert!((period_s - 1.0).abs() < 1e-9 && (units - 2.0).abs() < 1e-9, "{period_s} {units}");
+    }
 
     /// 100 in each 10 s, and a series that ends 2 s after the begin of its seventh window: not 700 in 62 s.
     #[test]

@@ -98,6 +98,15 @@ pub struct StepEvidence {
     pub evidence: Vec<ThrottleTest>,
     /// Of this step alone.
     pub verdict: ThrottleVerdict,
+    /// Share of the attempts before it that were refused, without the step's own width; `None`: not known.
+    pub refused_before: Option<f64>,
+}
+
+impl Throttle {
+    /// What came before the rate fell was refused, too: that was no burst of a bucket, which refuses nothing while it has tokens.
+    pub fn fell_from_a_limit(&self) -> bool {
+        self.steps.first().and_then(|s| s.refused_before).is_some_and(|share| share >= REFUSED)
+    }
 }
 
 /// What a series says of limiters.
@@ -252,7 +261,7 @@ fn step(
     } else {
         ThrottleVerdict::GradualDecline
     };
-    StepEvidence { at_s: at, from: a, to: b, evidence, verdict }
+    StepEvidence { at_s: at, from: a, to: b, evidence, verdict, refused_before: e1.map(|(p, _)| p) }
 }
 
 /// How many slices a sharp step may take. Those before its edge are on neither side of it: refusals that begin within the
@@ -369,7 +378,22 @@ mod tests {
             attempts_per_s: attempts,
             ..ThrottleContext::default()
         };
-        assert_eq!(verdict(&x, 1.0, &c).verdict, ThrottleVerdict::Proved);
+        let seen = verdict(&x, 1.0, &c);
+        assert!(seen.verdict == ThrottleVerdict::Proved && !seen.fell_from_a_limit(), "{seen:?}");
+        assert!(!open.fell_from_a_limit());
+    }
+
+    /// A limiter of 3000/s that became one of 1000/s: refused before as after, there were no tokens to use up.
+    #[test]
+    fn a_limit_that_became_lower_is_no_bucket() {
+        let x = cliff(120, 40);
+        let c = ThrottleContext {
+            refused_per_s: vec![900.0; 120],
+            attempts_per_s: x.iter().map(|v| v + 900.0).collect(),
+            ..ThrottleContext::default()
+        };
+        let seen = verdict(&x, 1.0, &c);
+        assert!(seen.verdict == ThrottleVerdict::CauseOpen && seen.fell_from_a_limit(), "{seen:?}");
     }
 
     #[test]

@@ -175,9 +175,15 @@ fn limit_facts(r: &RunReport) -> Vec<GlanceFact> {
             };
             out.push(fact(unit, text));
             if let Some(c) = &b.capacity {
-                let tokens = match unit {
-                    "ops" => format!("{} ops", words::plus_minus(c)),
-                    _ => words::bytes(c),
+                // A bound is an interval without an upper end.
+                let tokens = match (unit, words::is_boundless(c)) {
+                    ("ops", true) => format!("at least {} ops", words::about(c.value, 3)),
+                    (_, true) => {
+                        let (unit, k) = words::bytes_unit(c.value);
+                        format!("at least {} {unit}", words::about(c.value / k, 3))
+                    }
+                    ("ops", false) => format!("{} ops", words::plus_minus(c)),
+                    (_, false) => words::bytes(c),
                 };
                 let full = b.full_again_s.as_ref().map_or(String::new(), |f| {
                     format!(", full again after {} of rest", words::span(f.value))

@@ -54,6 +54,36 @@ fn what_is_not_all_is_not_said_to_be_all() {
     assert!(said(2000).starts_with("all 2,000 attempts of PUT were refused (429 or 503);"), "{}", said(2000));
 }
 
+/// Told to wait for ten minutes, a client gets next to nothing of a limiter that lets 20 a second through.
+#[test]
+fn what_gets_through_a_load_that_held_back_is_told_as_that() {
+    let said = |held: f64| {
+        let x = Refusing::new("put", 100, 90, None, 1.1).unwrap().held_back(held);
+        sentence(&probe([ClaimKind::Refusing(x)], limit("ops", 0.9, None)))
+    };
+    assert_eq!(
+        said(0.99),
+        "a rate limiter refuses 90 % of PUT; about 1.1 op/s get through (the load held back)"
+    );
+    assert!(said(0.0).ends_with("get through"));
+}
+
+/// A bucket of which a bound is known was "986 (interval unknown) ops".
+#[test]
+fn a_bound_of_a_bucket_is_told_as_one() {
+    let mut l = limit("ops", 0.5, Some(20.0));
+    let bound = |value: f64| Some(Estimate { value, low: value, high: f64::MAX, n_eff: 1.0 });
+    l.ops_per_s.as_mut().unwrap().capacity = bound(986.0);
+    l.bytes_per_s =
+        l.ops_per_s.clone().map(|b| plimsoll_model::summary::BucketSummary { capacity: bound(38.7e6), ..b });
+    let r = probe([], l);
+    let said: Vec<String> = facts(&r).into_iter().map(|f| f.text).collect();
+    assert!(
+        said.contains(&"at least 986 ops".to_owned()) && said.contains(&"at least 38.7 MB".to_owned()),
+        "{said:?}"
+    );
+}
+
 /// A run whose limits were looked for.
 fn probe(kinds: impl IntoIterator<Item = ClaimKind>, limit: LimitSummary) -> RunReport {
     let mut r = run(kinds);

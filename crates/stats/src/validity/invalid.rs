@@ -38,7 +38,8 @@ fn invalid(f: &Facts, code: &str, name: &str, m: f64, limit: f64, text: String) 
 /// rate is then the limiter's, and most of the client's work was to be refused. `share`: of the attempts that it refused; `slices`: of
 /// those in which it refused any, where that is known.
 pub fn limiter_sets_the_rate(share: f64, slices: Option<f64>) -> bool {
-    share >= MOSTLY_REFUSED && slices.is_some_and(|s| s >= WITHOUT_PAUSE)
+    // Where nothing passed, it is no question what let nothing pass, however seldom it says so.
+    share >= 1.0 || share >= MOSTLY_REFUSED && slices.is_some_and(|s| s >= WITHOUT_PAUSE)
 }
 
 /// From here on pauses, and not ops that take long, are why a load had no slot for what was due (guess: half of the time).
