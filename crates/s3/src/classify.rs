@@ -1,6 +1,7 @@
 //! What an answer means: its outcome class for the record, and for a person what to do about it.
 
 use plimsoll_model::Outcome;
+use plimsoll_model::plan::shown_url;
 
 use crate::date::amz_date;
 use crate::response::ResponseHead;
@@ -209,7 +210,7 @@ fn meaning(
 }
 
 fn moved(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) -> (String, String) {
-    let to = first_of(&[&error.endpoint, &head.location.to_string_lossy()])
+    let to = first_of(&[&shown_url(&error.endpoint), &head.shown_location()])
         .map(|t| format!("; it is at {t}"))
         .unwrap_or_default();
     let region = first_of(&[&head.bucket_region.to_string_lossy(), &error.region]);
@@ -332,6 +333,14 @@ mod tests {
         assert!(explain(ok.head(), &error(""), &asked).by_rights, "a bare 403");
         let moved = answer("HTTP/1.1 301 M\r\nx-amz-bucket-region: eu-west-1\r\ncontent-length: 0\r\n\r\n");
         assert!(explain(moved.head(), &error(""), &asked).remedy.contains("--region eu-west-1"));
+        let secret = "http://u:hunter2@h:9000/b/k?X-Amz-Security-Token=hunter2&sig=hunter2";
+        let moved = answer(&format!("HTTP/1.1 307 M\r\nlocation: {secret}\r\ncontent-length: 0\r\n\r\n"));
+        let said = explain(moved.head(), &error(""), &asked).what;
+        assert!(said.contains("; it is at http://h:9000/b/k (HTTP") && !said.contains("hunter2"), "{said}");
+        let mut e = error("PermanentRedirect");
+        e.endpoint = secret.into();
+        let said = explain(ok.head(), &e, &asked).what;
+        assert!(said.contains("; it is at http://h:9000/b/k (HTTP") && !said.contains("hunter2"), "{said}");
         let mut e = error("AuthorizationHeaderMalformed");
         e.region = "eu-west-2".into();
         assert!(explain(ok.head(), &e, &asked).remedy.contains("Use --region eu-west-2"));

@@ -48,12 +48,24 @@ pub fn url_problem(url: &str) -> Option<&'static str> {
     }
 }
 
-/// A URL for a message: without user, password and query.
+/// A URL for a message: without user, password and query. What may be a part of them, because an `@` comes late, is `\u{2026}`.
 pub fn shown_url(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(s, r)| (s, r));
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
+    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let place = match place.rsplit_once('@') {
+        Some((_, host)) => host,
+        // A value of the query, or the end of a password with such a sign in it.
+        None if query.contains('@') && !begins_with_host(place) => "\u{2026}",
+        None => place,
+    };
+    if scheme.is_empty() { place.to_owned() } else { format!("{scheme}://{place}") }
+}
+
+/// Whether a path follows on a host, with a port or none: a user and password have other signs between them.
+fn begins_with_host(place: &str) -> bool {
+    let Some((authority, _)) = place.split_once('/') else { return false };
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
+    port.bytes().all(|c| c.is_ascii_digit())
 }
 
 impl Plan {
@@ -156,5 +168,19 @@ mod tests {
             }
         }
         assert!(plan("endpoints = [\"http://node{1...4}:9000\"]").is_ok());
+    }
+
+    #[test]
+    fn a_url_is_shown_without_what_may_be_secret() {
+        for (url, shown) in [
+            ("http://u:hunter2@h:9000/b/k?sig=hunter2#x", "http://h:9000/b/k"),
+            ("http://h:9000/b/k?token=hunter2@x", "http://h:9000/b/k"),
+            ("http://u:hunter2?x@h/b", "http://\u{2026}"),
+            ("http://u:hunter2/x?@h/b", "http://\u{2026}"),
+            ("http://u:hunt/er2@h/b", "http://h/b"),
+            ("/b/k?sig=hunter2", "/b/k"),
+        ] {
+            assert_eq!(shown_url(url), shown, "{url}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
+use plimsoll_model::plan::shown_url;
 use plimsoll_model::text::clean;
 
 use super::{MAX_HEAD_BYTES, MAX_HEADERS, Malformed};
@@ -61,6 +62,9 @@ impl<const N: usize> std::fmt::Debug for Text<N> {
     }
 }
 
+/// Bytes of a `Location` that are kept.
+const MAX_LOCATION_BYTES: usize = 1024;
+
 /// Status and the headers that matter here. Texts are empty when the header is absent.
 #[derive(Debug, Default)]
 pub struct ResponseHead {
@@ -78,8 +82,8 @@ pub struct ResponseHead {
     pub request_id: Text<64>,
     /// `Server`: the product, as it calls itself.
     pub server: Text<64>,
-    /// Where a redirect leads.
-    pub location: Text<1024>,
+    /// Where a redirect leads, as it came: it may have a password or a signature in it ([`Self::shown_location`]).
+    pub location: Text<MAX_LOCATION_BYTES>,
     /// `x-amz-bucket-region`: what to sign for, in redirects and refusals.
     pub bucket_region: Text<32>,
     /// `x-amz-checksum-crc32c`, base64.
@@ -132,6 +136,22 @@ impl ResponseHead {
         self.retry_after = RetryAfter::Absent;
         self.date_unix_s = None;
         self.content_range_total = None;
+    }
+
+    /// Where a redirect leads, for a person: scheme, host, port and path. A server may put a user and password of its own
+    /// there, or a signed query.
+    pub fn shown_location(&self) -> String {
+        let text = self.location.to_string_lossy();
+        // The '@' after a password may be cut off.
+        if self.location.as_bytes().len() == MAX_LOCATION_BYTES && !text.contains('?') {
+            return "a URL that is too long".into();
+        }
+        let lower = text.to_ascii_lowercase();
+        // Parameters of a path, and a query that was encoded once too often, are none of the path either.
+        match [";", "%3b", "%3f", "%23"].iter().filter_map(|sign| lower.find(sign)).min() {
+            Some(at) => shown_url(&format!("{}?{}", &text[..at], &text[at..])),
+            None => shown_url(&text),
+        }
     }
 
     /// Seconds to wait as the server asks. A date counts from the server's own `Date`.

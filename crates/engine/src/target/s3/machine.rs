@@ -378,9 +378,10 @@ impl Machine {
             && sink.wants_text(outcome, kind)
         {
             let server = &self.servers[self.slots[slot as usize].server].endpoint;
-            let location = self.lanes[i].parser.head().location.to_string_lossy();
-            let why =
-                refused.map_or(String::new(), |r| format!("; the redirect to '{location}' is {}", r.words()));
+            let why = refused.map_or(String::new(), |r| {
+                let location = self.lanes[i].parser.head().shown_location();
+                format!("; the redirect to '{location}' is {}", r.words(&location))
+            });
             sink.failed(outcome, kind, format!("{server}: {text}{why}"));
         }
         if let Some(d) = self.lanes[i].difference.take() {

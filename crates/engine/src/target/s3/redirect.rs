@@ -13,18 +13,51 @@ const MAX_HOPS: u8 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     Unnamed,
+    /// Whoever it belongs to: a user name in front of a host that was named hides another host from the eye.
+    WithUser,
+    /// A path alone, or no URL of HTTP.
+    NoServer,
     ToPlain,
     TooMany,
 }
 
 impl Refused {
-    pub fn words(self) -> &'static str {
+    /// `shown`: the `Location` without what may be secret.
+    pub fn words(self, shown: &str) -> String {
         match self {
             Self::Unnamed => {
-                "not followed: keys are sent only to servers you name; allow this one with --redirect-to"
+                let only = "not followed: keys are sent only to servers you name";
+                let Some(host) = shown.find("://").map(|at| at + 3) else { return only.into() };
+                let end = shown[host..].find('/').map_or(shown.len(), |at| host + at);
+                format!("{only}; allow this one with --redirect-to {}", &shown[..end])
             }
-            Self::ToPlain => "not followed: it leads from https to http",
-            Self::TooMany => "not followed any further: it loops",
+            Self::WithUser => {
+                "not followed: it has a user name or a password in it, and --redirect-to allows none; have the server \
+                 redirect without one"
+                    .into()
+            }
+            Self::NoServer => {
+                "not followed: it does not begin with http:// or https:// and a server; have the server name one".into()
+            }
+            Self::ToPlain => "not followed: it leads from https to http".into(),
+            Self::TooMany => "not followed any further: it loops".into(),
+        }
+    }
+
+    /// Why a `Location` that leads to no server that was named is not followed.
+    fn of(location: &[u8]) -> Self {
+        let begins = |scheme: &[u8]| {
+            location
+                .get(..scheme.len())
+                .is_some_and(|l| l.eq_ignore_ascii_case(scheme))
+                .then_some(scheme.len())
+        };
+        let Some(at) = begins(b"http://").or_else(|| begins(b"https://")) else { return Self::NoServer };
+        let authority = location[at..].split(|c| matches!(c, b'/' | b'?' | b'#')).next().unwrap_or_default();
+        match authority {
+            [] => Self::NoServer,
+            a if a.contains(&b'@') => Self::WithUser,
+            _ => Self::Unnamed,
         }
     }
 }
@@ -77,7 +110,8 @@ impl Machine {
             return None;
         }
         let s = &self.slots[slot as usize];
-        let Some(to) = self.places.find(head.location.as_bytes()) else { return Some(Err(Refused::Unnamed)) };
+        let location = head.location.as_bytes();
+        let Some(to) = self.places.find(location) else { return Some(Err(Refused::of(location))) };
         if self.servers[s.server].endpoint.tls && !self.servers[to].endpoint.tls {
             return Some(Err(Refused::ToPlain));
         }

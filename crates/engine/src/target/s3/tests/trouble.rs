@@ -234,6 +234,44 @@ fn what_only_looks_like_a_server_that_was_named_is_none() {
 }
 
 #[test]
+fn of_a_redirect_only_the_server_and_the_path_are_told() {
+    let query = "X-Amz-Security-Token=TOPSECRET&X-Amz-Credential=TOPSECRET&sig=TOPSECRET&token=TOP@SECRET";
+    for (location, named, shown, why) in [
+        (
+            format!("http://127.0.0.1:1/b/k?{query}"),
+            None,
+            "'http://127.0.0.1:1/b/k'",
+            "allow this one with --redirect-to http://127.0.0.1:1",
+        ),
+        (
+            format!("http://u:hunter2@127.0.0.1:1/b/k?{query}"),
+            Some("http://127.0.0.1:1"),
+            "'http://127.0.0.1:1/b/k'",
+            "has a user name",
+        ),
+        (
+            format!("http://127.0.0.1:1/b/k%3F{query}"),
+            None,
+            "'http://127.0.0.1:1/b/k'",
+            "--redirect-to http://127.0.0.1:1",
+        ),
+        (format!("/b/k?{query}"), None, "'/b/k'", "does not begin with http://"),
+        (format!("http://u:hunter2{}@127.0.0.1:1/", "x".repeat(2000)), None, "too long", "not followed"),
+    ] {
+        let head = format!("Location: {location}\r\n");
+        let from = Server::start(move |_| Reply::Bytes(http("307 R", &head, b"")));
+        let mut case = Case::new(&[&from]);
+        case.target.redirects_to = named.map(str::to_owned).into_iter().collect();
+        case.run_both(&[op(OpKind::Get, 1, 5)], |ran| {
+            let said = &ran.log.failures[0].2;
+            assert!(said.contains(shown) && said.contains(why), "{said}");
+            assert!(!said.contains("SECRET") && !said.contains("hunter2"), "{said}");
+            assert!(named.is_none() || !said.contains("allow this one"), "{said}");
+        });
+    }
+}
+
+#[test]
 fn bodies_wait_for_continue() {
     let (server, store) = Server::storing();
     let mut case = Case::new(&[&server]);
