@@ -86,7 +86,7 @@ pub struct Asked<'a> {
     pub bucket: &'a str,
     /// The region that the request was signed for.
     pub region: &'a str,
-    /// The id of the key, which is no secret.
+    /// The id of the key. A message names it by its last characters: messages are stored, printed and published.
     pub access_key: &'a str,
     /// The local clock when the answer came, Unix seconds.
     pub now_unix_s: u64,
@@ -127,6 +127,20 @@ pub fn explain(head: &ResponseHead, error: &ErrorDocument, asked: &Asked<'_>) ->
     Explained { what: format!("{what}{said})"), remedy, by_rights }
 }
 
+/// Characters of a key's id that a message has.
+const SHOWN_OF_KEY: usize = 4;
+/// A shorter id is not told in part: not enough of it would be left out. (A choice: AWS's have 20 characters.)
+const LEAST_TOLD_KEY: usize = 12;
+
+/// A key as its owner knows it again, and nobody else learns it.
+fn shown_key(id: &str) -> String {
+    let id: Vec<char> = id.chars().collect();
+    match id.len() {
+        n if n < LEAST_TOLD_KEY => "the access key".into(),
+        n => format!("the access key ending in {}", id[n - SHOWN_OF_KEY..].iter().collect::<String>()),
+    }
+}
+
 const SET_CLOCK: &str = "Set this machine's clock (for example with chrony or timedatectl)";
 
 /// What happened and what to do, by the error's code.
@@ -137,17 +151,18 @@ fn meaning(
     asked: &Asked<'_>,
     skew: &str,
 ) -> (String, String) {
-    let Asked { endpoint, bucket, region, access_key, .. } = *asked;
+    let Asked { endpoint, bucket, region, .. } = *asked;
+    let key = shown_key(asked.access_key);
     match code {
         "SignatureDoesNotMatch" => (
             format!(
-                "{endpoint} rejects the signature for access key {access_key}: the secret key does not belong to it \
+                "{endpoint} rejects the signature of {key}: the secret key does not belong to it \
                  (or a proxy modifies requests){skew}"
             ),
             "Check AWS_SECRET_ACCESS_KEY or the profile".into(),
         ),
         "InvalidAccessKeyId" | "InvalidAccessKey" => (
-            format!("{endpoint} does not know access key {access_key}"),
+            format!("{endpoint} does not know {key}"),
             "Check AWS_ACCESS_KEY_ID or the profile, and that the key is for this server".into(),
         ),
         "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => (
@@ -182,9 +197,7 @@ fn meaning(
             "Choose another bucket".into(),
         ),
         "AccessDenied" | "AllAccessDisabled" if skew.is_empty() => (
-            format!(
-                "access denied: key {access_key} is not allowed to do this in bucket '{bucket}' at {endpoint}"
-            ),
+            format!("access denied: {key} is not allowed to do this in bucket '{bucket}' at {endpoint}"),
             "Grant it the permission, or use other credentials".into(),
         ),
         "AccessDenied" | "AllAccessDisabled" => (format!("{endpoint} denies access{skew}"), SET_CLOCK.into()),
@@ -302,7 +315,7 @@ mod tests {
             endpoint: "http://e",
             bucket: "b",
             region: "us-east-1",
-            access_key: "AK",
+            access_key: "AKIAIOSFODNN7EXAMPLE",
             now_unix_s: 784_111_777 + 1000,
         };
         let late =
@@ -319,8 +332,8 @@ mod tests {
         let ok = answer("HTTP/1.1 403 F\r\nx-amz-request-id: R1\r\ncontent-length: 0\r\n\r\n");
         for (code, want) in [
             ("SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"),
-            ("InvalidAccessKeyId", "does not know access key AK"),
-            ("AccessDenied", "not allowed to do this"),
+            ("InvalidAccessKeyId", "does not know the access key ending in MPLE"),
+            ("AccessDenied", "access denied: the access key ending in MPLE is not allowed to do this"),
             ("NoSuchBucket", "--create-bucket"),
             ("ExpiredToken", "AWS_SESSION_TOKEN"),
             ("Other", "request R1"),
@@ -328,8 +341,12 @@ mod tests {
             let said = explain(ok.head(), &error(code), &asked);
             let text = format!("{}. {}", said.what, said.remedy);
             assert!(text.contains(want) && text.contains("HTTP 403"), "{code}: {text}");
+            assert!(!text.contains("IOSFODNN"), "{code}: {text}");
             assert_eq!(said.by_rights, code == "AccessDenied");
         }
+        let short =
+            explain(ok.head(), &error("InvalidAccessKeyId"), &Asked { access_key: "minioadmin", ..asked });
+        assert!(short.what.contains("does not know the access key (HTTP"), "{short:?}");
         assert!(explain(ok.head(), &error(""), &asked).by_rights, "a bare 403");
         let moved = answer("HTTP/1.1 301 M\r\nx-amz-bucket-region: eu-west-1\r\ncontent-length: 0\r\n\r\n");
         assert!(explain(moved.head(), &error(""), &asked).remedy.contains("--region eu-west-1"));

@@ -210,8 +210,15 @@ fn look(profile: Option<&str>) -> Result<Resolved, SetupError> {
     })
 }
 
-/// A server may repeat what it was sent.
+/// A shorter id, or one in other letters, may be a word that names something else, too. (A choice: AWS's have 20.)
+const LONG_ID: usize = 16;
+
+/// A server may repeat what it was sent. The id is no secret, and yet nobody's who reads a report.
 fn hide(credentials: &Credentials) {
+    let id = &credentials.access_key;
+    if id.len() >= LONG_ID && id.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()) {
+        keep_secret(id);
+    }
     keep_secret(&credentials.secret_key);
     credentials.session_token.iter().for_each(|token| keep_secret(token));
 }
@@ -269,6 +276,16 @@ mod tests {
             expires_unix_s,
             renewal,
         }
+    }
+
+    #[test]
+    fn an_id_that_names_nothing_else_is_left_out_of_what_servers_say() {
+        let said = |id: &str| {
+            HeldKeys::of(found(id, None, Renewal::Never));
+            plimsoll_model::text::said(&format!("{id} may not do this"))
+        };
+        assert_eq!(said("AKIAHELDKEYSTEST1234"), "(secret left out) may not do this");
+        assert_eq!(said("held-keys-admin-user"), "held-keys-admin-user may not do this");
     }
 
     #[test]
