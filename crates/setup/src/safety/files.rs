@@ -48,6 +48,9 @@ pub fn prepare_file(
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let (file, fate) = match File::options().read(true).custom_flags(flags).open(path) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            if let Ok(to) = fs::read_link(path) {
+                return Err(dangling(&shown, &to));
+            }
             // A slip in a device's name would fill the memory: what is made there is a file in it.
             if names_a_device(path) {
                 return Err(TargetRefusal::new(
@@ -113,6 +116,15 @@ fn missing(shown: &str) -> TargetRefusal {
         shown,
         "no such file",
         "Name an existing file, or give a size (--size 1GiB) to create it",
+    )
+}
+
+/// A link is never followed to make something: who may write where it is chooses where it leads.
+fn dangling(shown: &str, to: &Path) -> TargetRefusal {
+    TargetRefusal::new(
+        shown,
+        format!("is a symbolic link to {}, which is not there", to.display()),
+        "Name the file itself, which is created then, or remove the link: none is followed to create a file",
     )
 }
 
@@ -268,7 +280,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path().join("nowhere"), &link).unwrap();
-        assert!(fate(&link, true, None).is_err());
+        for writes in [false, true] {
+            let told = fate(&link, writes, None).unwrap_err();
+            assert!(
+                told.problem.contains("a symbolic link to") && told.problem.contains("nowhere"),
+                "{told}"
+            );
+            assert!(told.remedy.contains("Name the file itself"), "{told}");
+        }
         assert!(!dir.path().join("nowhere").exists());
         assert!(fate(dir.path(), true, None).is_err());
     }
