@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::sync::RwLock;
 
+mod spellings;
+
 /// Characters of one message of a server that are kept: enough for any sentence, and no page of it.
 pub const MOST_SAID: usize = 600;
 
@@ -24,13 +26,15 @@ static SECRETS: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Shorter values are words of any text, and are not looked for.
 pub(crate) const LEAST_SECRET: usize = 8;
 
-/// From here on this value is left out of all text from outside ([`clean`], [`said`]) in this process.
+/// From here on this value is left out of all text from outside ([`clean`], [`said`]) in this process, in any spelling that a server
+/// is likely to repeat it in: percent-encoded, escaped as in JSON, in base64.
 pub fn keep_secret(value: &str) {
     let mut all = SECRETS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     if value.len() >= LEAST_SECRET && !all.iter().any(|s| s == value) {
-        all.push(value.to_owned());
+        all.extend(spellings::of(value));
         // One may be part of another: the whole goes first.
-        all.sort_by_key(|s| std::cmp::Reverse(s.len()));
+        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        all.dedup();
     }
 }
 
@@ -44,18 +48,17 @@ pub const LEFT_OUT: &str = "(secret left out)";
 /// secret goes, too: it was cut off there.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     let mut out = Cow::Borrowed(text);
-    for secret in SECRETS.read().unwrap_or_else(std::sync::PoisonError::into_inner).iter() {
+    let secrets = SECRETS.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for secret in secrets.iter() {
         if out.contains(secret.as_str()) {
             out = Cow::Owned(out.replace(secret.as_str(), LEFT_OUT));
         }
-        let cut = (LEAST_SECRET..secret.len())
-            .rev()
-            .filter_map(|n| secret.get(..n))
-            .find(|part| out.trim_end_matches('\u{2026}').ends_with(part));
-        if let Some(part) = cut {
-            let keep = out.trim_end_matches('\u{2026}').len() - part.len();
+        if let Some(keep) = spellings::cut_off(out.trim_end_matches('\u{2026}'), secret) {
             out = Cow::Owned(format!("{}{LEFT_OUT}", &out[..keep]));
         }
+    }
+    if let Some(short) = spellings::without_escaped(&out, &secrets) {
+        out = Cow::Owned(short);
     }
     if out.contains(SIGNATURE) {
         let mut parts = out.split(SIGNATURE);
