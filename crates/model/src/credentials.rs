@@ -8,10 +8,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use regex::Regex;
 
 use crate::text::{LEAST_SECRET, LEFT_OUT, without_secrets};
 
+/// A shorter user in a URL is a name. (A choice: tokens of services have 20 characters and more.)
+const LEAST_TOKEN: usize = 16;
 /// A name of something secret; what follows a part of it (`_file`, `_env`, `bucket`) makes it the name of something else.
 const NAME: &str = r"[a-z0-9_.-]*(?:passw(?:or)?d|passphrase|secret|token|(?:api|access|account|shared|master|encryption)[_-]?key)(?:[_-]?(?:key|id|value))*";
 /// Of these only what is assigned with `=`: they are words of sentences, too.
@@ -39,6 +43,8 @@ enum CredentialForm {
     Mixed,
     /// What no name of an option is: letters of both cases and digits, or signs.
     Varied,
+    /// `USER:PASSWORD` in base64.
+    Encoded,
 }
 
 /// Every group of a rule is a secret.
@@ -48,7 +54,7 @@ struct CredentialRule {
 }
 
 static RULES: LazyLock<Vec<CredentialRule>> = LazyLock::new(|| {
-    use CredentialForm::{Any, Mixed, Pair, Varied};
+    use CredentialForm::{Any, Encoded, Mixed, Pair, Varied};
     let flags = |programs: &str, flag: &str| format!(r"\b(?:{programs}){ARGS}{flag}{VALUE}");
     let reads = r"sudo\s+(?:-\S+\s+)*-S|cryptsetup|chpasswd|passwd|kinit|smbpasswd|(?:docker|podman|helm)\s";
     let all = [
@@ -56,6 +62,7 @@ static RULES: LazyLock<Vec<CredentialRule>> = LazyLock::new(|| {
         // Headers: all that follows.
         (r#"\b(?:proxy-)?authorization\\*["']?[ \t]*[:=][ \t]*\\*["']?([^"'\n\\]+)"#.to_owned(), Any),
         (format!(r"\bbearer[ \t]+{VALUE}"), Mixed),
+        (format!(r"\bbasic[ \t]+{VALUE}"), Encoded),
         // URLs with their user.
         (r#"://([^\s"'<>/,@\\]*(?:@[^\s"'<>/,@\\]*)*)@"#.to_owned(), Any),
         (format!(r#"{NAME}\\*["']?[ \t]*(?:=>|[:=])[ \t]*{VALUE}"#), Any),
@@ -124,6 +131,29 @@ pub fn is_credential(name: &str, value: &str) -> bool {
     let (from, text) = (name.len() + 2, format!("{name}='{plain}'"));
     // All of it: what a URL has in it goes by itself.
     found(&text).iter().any(|at| at.start <= from && at.end + 1 >= text.len())
+}
+
+/// Whether a text that is kept holds a credential for sure. A user alone in a URL is none, unless it is as long as a token is:
+/// `ssh://git@host`.
+pub fn holds_credential(text: &str) -> bool {
+    let is_user_alone =
+        |v: &str| v.len() < LEAST_TOKEN && !v.contains(':') && text.contains(&format!("://{v}@"));
+    credentials_in(text).into_iter().any(|v| !is_user_alone(v))
+}
+
+/// The same of a mark with a name, such as a label: by either of both.
+pub fn is_secret_label(name: &str, value: &str) -> bool {
+    // `pass=2` of two passes.
+    let is_number = value.len() < 4 && value.bytes().all(|c| c.is_ascii_digit());
+    is_credential(name, value) && !is_number || holds_credential(name) || holds_credential(value)
+}
+
+/// The same of a header: whatever stands after the scheme of an `Authorization`, under any name.
+pub fn is_secret_header_value(value: &str) -> bool {
+    let words: Vec<&str> = value.split_whitespace().collect();
+    let of_scheme = |scheme: &&str| ["bearer", "basic"].contains(&scheme.to_ascii_lowercase().as_str());
+    matches!(&words[..], [scheme, token] if of_scheme(scheme) && !is_elsewhere(token))
+        || holds_credential(value)
 }
 
 /// The text of a TOML file without credentials. Where leaving them out in place would make it no TOML, or where they are written in
@@ -260,6 +290,10 @@ fn is_secret(value: &str, form: CredentialForm) -> bool {
             value.len() >= 5
                 && !value.contains(['/', ':'])
                 && [has_digit, has_upper, has_lower, has_sign].iter().filter(|has| **has).count() >= 3
+        }
+        CredentialForm::Encoded => {
+            let read = STANDARD_NO_PAD.decode(value.trim_end_matches('=')).ok();
+            read.and_then(|bytes| String::from_utf8(bytes).ok()).is_some_and(|pair| pair.contains(':'))
         }
         CredentialForm::Pair => match value.split_once(':') {
             Some((user, password)) => {
@@ -470,6 +504,41 @@ mod tests {
         }
         let harmless = "name = \"t\"\nbefore = [\"mkdir -p /x\"] # a password is needed\n";
         assert_eq!(toml_without_credentials(harmless), harmless);
+    }
+
+    #[test]
+    fn of_what_is_kept_only_what_is_surely_one_is_refused() {
+        for text in [
+            "http://u:PW@h/x",
+            "http://h/x?sig=abc",
+            "http://h/x?a=1&token=abc",
+            "http://h/x?X-Amz-Security-Token=abc",
+            "http://h/x?X-Amz-Signature=abc",
+            "http://h/x?X-Amz-Credential=abc",
+            "before: mc alias set a http://h AKIAABCDEFGHIJKLMNOP SECRET",
+            "with Bearer abcd1234",
+            "with Basic dTpwYXNzd29yZA==",
+            "https://ghp_abcdefghijklmnopqrstuvwxyz012345@github.com/x",
+        ] {
+            assert!(
+                holds_credential(text) && is_secret_label("url", text) && is_secret_header_value(text),
+                "{text}"
+            );
+        }
+        for text in [
+            "ssh://git@h/x",
+            "a Basic understanding of tokens",
+            "http://h:9000/b/k?list-type=2",
+            "node 3 off",
+        ] {
+            assert!(
+                !holds_credential(text) && !is_secret_label("x", text) && !is_secret_header_value(text),
+                "{text}"
+            );
+        }
+        assert!(is_secret_header_value("Bearer TOKEN") && is_secret_header_value("basic xyz"));
+        assert!(!is_secret_header_value("Bearer $TOKEN") && !is_secret_header_value("bearer of good news"));
+        assert!(is_secret_label("password", "hunter2") && !is_secret_label("pass", "2"));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::io::Write as _;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
-use plimsoll_model::credentials::{credentials_in, is_credential};
+use plimsoll_model::credentials::{
+    credentials_in, holds_credential, is_secret_header_value, is_secret_label,
+};
 
 use crate::cli::Cli;
 use crate::fault::{Exit, Fault};
@@ -158,16 +160,22 @@ fn secret_among(words: &[String], env: impl Fn(&str) -> Option<String>) -> Optio
 
 fn is_secret(words: &[String], at: usize, env: impl Fn(&str) -> Option<String>) -> bool {
     let word = &words[at];
-    let label = word.strip_prefix("--label=").or_else(|| (words[at - 1] == "--label").then_some(word));
-    // `pass=2` of two passes.
-    let is_number = |value: &str| value.len() < 4 && value.bytes().all(|c| c.is_ascii_digit());
-    let labels_one = label
-        .and_then(|l| l.split_once('='))
-        .is_some_and(|(name, value)| is_credential(name.trim(), value.trim()) && !is_number(value.trim()));
-    // Addresses and headers are refused by whoever takes them, with what to do instead.
-    let has_own_words = word.contains("://") || word.starts_with("--header=") || words[at - 1] == "--header";
-    let looks_like_one =
-        if label.is_some() { labels_one } else { !has_own_words && !credentials_in(word).is_empty() };
+    let given = |option: &str| {
+        let own = word.strip_prefix(option).and_then(|rest| rest.strip_prefix('='));
+        own.or_else(|| (words[at - 1] == option).then_some(word.as_str()))
+    };
+    // Texts that are kept, whatever they are about.
+    let is_text = ["--mark-at", "--name"].iter().any(|option| given(option).is_some())
+        || words.get(1).is_some_and(|command| command == "mark");
+    let header = given("--header").map(|h| h.split_once(':').map_or(h, |(_, value)| value));
+    // Addresses, and headers by their name, are refused by whoever takes them, with what to do instead.
+    let has_own_words = word.contains("://") && !word.contains(char::is_whitespace);
+    let looks_like_one = match given("--label").map(|l| l.split_once('=').unwrap_or(("", l))) {
+        Some((name, value)) => is_secret_label(name.trim(), value.trim()),
+        None if header.is_some() => header.is_some_and(is_secret_header_value),
+        None if is_text => holds_credential(word),
+        None => !has_own_words && !credentials_in(word).is_empty(),
+    };
     looks_like_one || values::tells_our_secret(word, env)
 }
 
@@ -230,7 +238,24 @@ mod tests {
                 "{line}: {told}"
             );
         }
+        for words in [
+            ["--label", "url=http://u:geheim123@h/x"],
+            ["--label", "url=http://h/x?sig=geheim123"],
+            ["--mark-at", "5s=mc alias set a http://h AKIAGEHEIM1234567890 geheim123"],
+            ["--mark-at", "5s=http://h/?X-Amz-Signature=geheim123"],
+            ["--header", "x-amz-meta-x: Bearer geheim123"],
+            ["--header", "x-amz-meta-x: Basic geheim123"],
+            ["--name", "http://u:geheim123@h"],
+        ] {
+            let line = [&["plimsoll", "object", "put"][..], &words].concat();
+            let line: Vec<String> = line.into_iter().map(Into::into).collect();
+            let told = secret_among(&line, env).expect(words[1]).to_string();
+            assert!(told.contains(words[0]) && !told.to_lowercase().contains("geheim"), "{told}");
+        }
+        assert!(said("plimsoll mark last http://u:geheim123@h").is_some());
         for line in [
+            "plimsoll object put --label repo=ssh://git@h/x",
+            "plimsoll mark last ssh://git@h/x",
             "plimsoll object put --label a=b",
             "plimsoll object put --endpoint http://me:geheim123@h --header authorization:geheim123",
             "plimsoll object put --label pass=2 --label tier=standard",

@@ -27,6 +27,7 @@ pub fn planned(plan: &Plan, dry: bool, out: &OutputArgs) -> Result<Exit, Fault> 
 pub fn show_plan(plan: &Plan) -> Result<Exit, Fault> {
     let plan = fleet_use::for_each(fleet_use::with_losses(plan))?;
     plimsoll_run::check(&plan)?;
+    plan.check_kept_texts()?;
     plimsoll_run::check_memory(&plan)?;
     output::print(&dry_run::text(&plan))?;
     Ok(Exit::Valid)

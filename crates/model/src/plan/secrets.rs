@@ -4,6 +4,7 @@
 
 use super::check::{PlanError, invalid};
 use super::{Plan, TargetSpec};
+use crate::credentials::{holds_credential, is_secret_header_value, is_secret_label};
 
 /// Words that name a secret, as parts of a header's name.
 const SECRET_WORDS: [&str; 15] = [
@@ -97,6 +98,34 @@ impl Plan {
         }
         Ok(())
     }
+
+    /// Refuses what looks like a secret in the texts that a run keeps: its name, labels, events, and the values of headers. Asked when a run
+    /// begins and not when its plan is read: a run that is stored stays readable.
+    pub fn check_kept_texts(&self) -> Result<(), PlanError> {
+        let refused = |place: String| {
+            let problem = "it holds what looks like a key, a password or a token, but it is stored and shown";
+            let remedy = "Leave it out: keys come from the environment or a profile, and a text needs none.";
+            Err(invalid(place, problem, remedy))
+        };
+        if self.name.as_deref().is_some_and(holds_credential) {
+            return refused("name".into());
+        }
+        if let Some(n) = self.labels.iter().position(|(name, value)| is_secret_label(name, value)) {
+            // Its name may be the secret.
+            let name = self.labels.keys().nth(n).filter(|name| !holds_credential(name));
+            return refused(name.map_or("labels".into(), |name| format!("labels.{name}")));
+        }
+        if let Some(n) = self.options.mark_at.iter().position(|text| holds_credential(text)) {
+            return refused(format!("options.mark_at, number {}", n + 1));
+        }
+        for (name, target) in &self.targets {
+            let TargetSpec::S3(s3) = target else { continue };
+            if let Some((header, _)) = s3.put_headers.iter().find(|(_, v)| is_secret_header_value(v)) {
+                return refused(format!("targets.{name}, header '{header}'"));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -168,6 +197,38 @@ mod tests {
             }
         }
         assert!(plan("endpoints = [\"http://node{1...4}:9000\"]").is_ok());
+    }
+
+    #[test]
+    fn texts_that_are_kept_hold_no_secret() {
+        let made = |target: &str, rest: &str| {
+            let text = format!(
+                "version = 1\n{rest}\n[targets.t]\nkind = \"s3\"\nbucket = \"b\"\nendpoints = [\"http://h\"]\n{target}\n[[stage]]\n[[stage.workload]]\nname = \"w\"\nmix = {{ get = 1 }}\n"
+            );
+            // It is read all the same: of a run that is stored it would be lost otherwise.
+            Plan::from_toml(&text).unwrap().check_kept_texts().map_err(|e| e.to_string())
+        };
+        for (target, rest, place) in [
+            ("", "name = \"http://u:hunter2@h/\"", "name"),
+            ("", "labels = { url = \"http://u:hunter2@h/x?sig=hunter2\" }", "labels.url"),
+            ("", "labels = { db_password = \"hunter2\" }", "labels.db_password"),
+            (
+                "",
+                "options.mark_at = [\"1s=x\", \"2s=mc alias set a http://h AKIAHUNTER2HUNTER2X hunter2\"]",
+                "number 2",
+            ),
+            ("put_headers = { x-amz-meta-x = \"Bearer hunter2\" }", "", "header 'x-amz-meta-x'"),
+            ("put_headers = { x-amz-meta-x = \"Basic hunter2\" }", "", "header 'x-amz-meta-x'"),
+        ] {
+            let e = made(target, rest).unwrap_err();
+            assert!(
+                e.contains(place) && e.contains("Leave it out") && !e.to_lowercase().contains("hunter2"),
+                "{e}"
+            );
+        }
+        let harmless =
+            "labels = { repo = \"ssh://git@h/x\", pass = \"2\" }\noptions.mark_at = [\"1s=node 3 off\"]";
+        assert_eq!(made("put_headers = { x-amz-meta-owner = \"me\" }", harmless), Ok(()));
     }
 
     #[test]
