@@ -20,7 +20,7 @@ pub use controller::{
 pub use error::ControlError;
 pub use fixed::Fixed;
 use limits::dimensions;
-pub use limits::{Asked, Limits};
+pub use limits::{Asked, Limits, NOTHING_ANSWERED};
 pub use saturation::{SaturationController, Wish, load_point_of, rung_of, search_of};
 pub use sweep::Sweep;
 pub use watch::{RATE_DROPPED, Watch, drops_of};

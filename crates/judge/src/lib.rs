@@ -41,6 +41,7 @@ mod throttled;
 mod unchecked;
 
 use line::Line;
+use plimsoll_control::NOTHING_ANSWERED;
 use plimsoll_model::analysis::{self, LineSpan, Remark};
 use plimsoll_model::plan::{ControllerSpec, planned_mark};
 use plimsoll_model::{Analysis, Environment, Finding, Level, RunSummary, summary};
@@ -167,8 +168,9 @@ pub fn judge(
     let passed = concluded.findings.iter().any(|f| f.name == HELD_BACK && f.text.contains(PASSED_FOR));
     let changed =
         concluded.findings.iter().find(|f| f.name == OPEN_QUESTION && f.text.contains(CHANGED_MEANWHILE));
-    let out = outages.iter().any(|o| o.span.to_s.is_none());
-    findings.extend(outcome::limits_open(&concluded.limits, passed, changed.map(|f| f.text.as_str()), out));
+    let silent = concluded.findings.iter().any(|f| f.name == NOTHING_ANSWERED);
+    let away = outcome::away(silent, outages.iter().any(|o| o.span.to_s.is_none()));
+    findings.extend(outcome::limits_open(&concluded.limits, passed, changed.map(|f| f.text.as_str()), away));
     findings.extend(concluded.findings.into_iter().filter(|f| !(failed && f.name == LIMIT_CAUSE)));
     outages::explain(&mut findings, &outages, &lines);
     findings.extend(replay::drops(data, totals));

@@ -25,12 +25,12 @@ pub fn no_figure(lines: &[WorkloadSummary], findings: &[Finding]) -> Vec<Finding
 
 /// Of a probe that found out nothing: its question is open. A longer one may answer it.
 /// `passed`: a rate held without a refusal, whose interval is too wide to quote it. `changed`: that the rate changed meanwhile, as the probe says
-/// it. `out`: the storage was out at the end.
+/// it. `away`: that the storage was, at its end, and what to do about that.
 pub fn limits_open(
     probed: &[LimitSummary],
     passed: bool,
     changed: Option<&str>,
-    out: bool,
+    away: Option<&str>,
 ) -> Option<Finding> {
     let proved = |b: &Option<BucketSummary>| b.as_ref().is_some_and(|b| b.proved);
     let unproved = |l: &LimitSummary| !proved(&l.ops_per_s) && !proved(&l.bytes_per_s);
@@ -46,24 +46,38 @@ pub fn limits_open(
     if probed.is_empty() || !probed.iter().all(|l| open(l) || no_rate(l)) {
         return None;
     }
-    if probed.iter().any(no_rate) {
-        let text = match passed {
-            _ if out => {
-                "The storage went out while it was probed (F60), and what it lets through was not found: probe it again."
-            }
-            _ if changed.is_some() => changed.unwrap_or_default(),
-            true => {
-                "A rate passed without a refusal (F67), and how much more does is not known: give the probe more time (--budget)."
-            }
-            false => {
-                "The storage refuses, and which rate it lets through for good was not found: give the probe more time (--budget), or a \
-                 load that it accepts."
-            }
-        };
-        return Some(Finding::new("F57", NOTHING_PASSES, Level::Info, text));
+    let no_rate = probed.iter().any(no_rate);
+    let name = if no_rate { NOTHING_PASSES } else { LIMITS_OPEN };
+    // Of a storage that answers nothing a longer probe knows no more.
+    let text = match away {
+        Some(away) => away,
+        None if !no_rate => {
+            "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work."
+        }
+        None if changed.is_some() => changed.unwrap_or_default(),
+        None if passed => {
+            "A rate passed without a refusal (F67), and how much more does is not known: give the probe more time (--budget)."
+        }
+        None => {
+            "The storage refuses, and which rate it lets through for good was not found: give the probe more time (--budget), or a \
+             load that it accepts."
+        }
+    };
+    Some(Finding::new("F57", name, Level::Info, text))
+}
+
+/// Why a probe found too little: it ended since nothing was answered (`silent`), or the storage was out at its end.
+pub fn away(silent: bool, out: bool) -> Option<&'static str> {
+    match () {
+        () if silent => Some(
+            "The probe ended because nothing was answered any more (F59), and what limits the storage was not found: find out why it \
+             answers nothing, and probe it again.",
+        ),
+        () if out => Some(
+            "The storage went out while it was probed (F60), and what it lets through was not found: probe it again.",
+        ),
+        () => None,
     }
-    let text = "The probe did not find out which limit binds: give it more time (--budget), on a machine with less other work.";
-    Some(Finding::new("F57", LIMITS_OPEN, Level::Info, text))
 }
 
 const LIMITS_OPEN: &str = "limits_open";
@@ -156,13 +170,20 @@ mod tests {
             refused: Some(1.0),
             evidence: Vec::new(),
         };
-        let name = |l| limits_open(&[l], false, None, false).map(|f| f.name);
+        let name = |l| limits_open(&[l], false, None, None).map(|f| f.name);
         assert_eq!(name(limit(None, false)).as_deref(), Some(NOTHING_PASSES));
         assert_eq!((name(limit(Some(60.0), true)), name(limit(Some(60.0), false))), (None, None));
         let open = LimitSummary { binding: "undetermined".into(), ..limit(None, false) };
-        assert_eq!(name(open).as_deref(), Some(LIMITS_OPEN));
+        assert_eq!(name(open.clone()).as_deref(), Some(LIMITS_OPEN));
+        // A longer probe of servers that answer nothing is no remedy, whatever was open.
+        for (silent, out, code) in [(true, false, "F59"), (true, true, "F59"), (false, true, "F60")] {
+            for limit in [open.clone(), limit(None, false)] {
+                let text = limits_open(&[limit], false, None, away(silent, out)).unwrap().text;
+                assert!(text.contains(code) && !text.contains("--budget"), "{text}");
+            }
+        }
         let mut s = RunSummary { answered: true, workloads: vec![line()], ..RunSummary::default() };
-        s.findings.extend(limits_open(&[limit(None, false)], false, None, false));
+        s.findings.extend(limits_open(&[limit(None, false)], false, None, None));
         assert_eq!(exit_code(&s, false), exit::UNDETERMINED);
     }
 
@@ -221,7 +242,7 @@ mod tests {
         let code = |limits: &[LimitSummary]| {
             let mut s = summary(true, &[]);
             s.workloads.push(line());
-            s.findings.extend(limits_open(limits, false, None, false));
+            s.findings.extend(limits_open(limits, false, None, None));
             exit_code(&s, false)
         };
         assert_eq!(code(&[limit("undetermined", false)]), exit::UNDETERMINED);

@@ -31,10 +31,9 @@ pub fn conclude(data: &RunData, totals: &[Totals]) -> Option<Conclusion> {
             return controller.conclude();
         }
         let observation = observe(data, stage, totals);
+        // All of them, as it saw them: also in the drain of a stage that was told to end the storage may be silent for too long.
         for slice in &observation.slices {
-            if !controller.slice(slice) {
-                break;
-            }
+            controller.slice(slice);
         }
         seen.push(observation);
     }

@@ -1,194 +1,16 @@
 //! Rates over a run: levels that grow, teeth, and ops that outlast the slices that they are counted in. What a run consists of is
 //! reported, and it is not void for it. So are times in which everything was refused.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod support;
 
-use plimsoll_judge::{judge, windows_of};
-use plimsoll_model::interval::{ClientCounts, SeriesShape};
-use plimsoll_model::sample::Role;
-use plimsoll_model::{
-    AgentHost, Analysis, Environment, Finding, HostFacts, Interval, Level, OpKind, Outcome, Plan, RunSummary,
-    Sample, Series, SeriesId,
-};
-use plimsoll_store::mark::{LoadTimes, StageReport};
-use plimsoll_store::{EnvFile, LoadOptions, Mark, RunDir, StreamWriter, rundir::ENV_FORMAT};
-
-const GRID_NS: u64 = 100_000_000;
-const WARM: u64 = 20;
-const SLOTS: u64 = 16;
-
-/// What ended in a slice.
-#[derive(Clone, Copy, Default)]
-struct Slice {
-    ok: u64,
-    refused: u64,
-    started: u64,
-    /// What those that ended took, summed.
-    in_system_ns: u64,
-    /// Bytes on the wire; those of the ops that ended where it is not said.
-    moved: Option<u64>,
-    /// In flight when somebody ended the load.
-    cancelled: u64,
-    /// Refusals are 503, and not 429.
-    is_503: bool,
-    /// Slots that pause after a refusal: the others have an op in flight.
-    paused: u64,
-}
-
-/// A run whose load stops after `n` slices; what ends later was in flight then. `others`: its machine was looked at, and from a second on
-/// others used this share of each processor.
-fn written(dir: &Path, slices: &[Slice], n: usize, others: Option<(u64, f64)>) -> RunDir {
-    let n = n as u64;
-    let plan = format!(
-        "version = 1\n[targets.s3]\nkind = \"s3\"\nendpoints = [\"http://10.0.0.9:9000\"]\nbucket = \"bench\"\n[[stage]]\n\
-         warmup = \"2s\"\n[[stage.workload]]\nname = \"get\"\nmix = {{ get = 1 }}\nsize = \"4KiB\"\nconcurrency = {SLOTS}\n\
-         stop = {{ duration = \"{}s\" }}\n",
-        (n - WARM) / 10
-    );
-    let run = RunDir::create(dir).unwrap();
-    run.write_plan(&Plan::from_toml(&plan).unwrap()).unwrap();
-    let machine = HostFacts { host: "node1".into(), cpu_count: 4, ..HostFacts::default() };
-    let agents = vec![AgentHost { agent: "local".into(), number: 0, machine: machine.clone(), clock: None }];
-    let env = EnvFile {
-        format: ENV_FORMAT.into(),
-        id: "levels".into(),
-        environment: Environment { machine, agents, ..Default::default() },
-        rerun: "plimsoll run levels.toml".into(),
-        clock_offsets_ns: BTreeMap::new(),
-    };
-    run.write_env(&env).unwrap();
-    let mut w = run.create_intervals("local", GRID_NS).unwrap();
-    let spec = Box::new(run.plan().unwrap().stages.remove(0));
-    let start = Mark::StageStart {
-        stage: 0,
-        at_ns: 0,
-        spec,
-        endpoints: vec![vec!["http://10.0.0.9:9000".into()]],
-        workers: 2,
-        ring: "epoll".into(),
-        slots: SLOTS as u32,
-    };
-    w.mark(&start).unwrap();
-    let stop = |w: &mut StreamWriter| {
-        w.mark(&Mark::StopRequested { stage: 0, at_ns: n * GRID_NS, reason: "duration".into() }).unwrap();
-    };
-    let mut slice = Interval::empty(0);
-    let id = SeriesId { stage: 0, workload: 0, kind: OpKind::Get };
-    slice.series.push(Series::new(id, SeriesShape::default()));
-    for (i, at) in (0..).zip(slices) {
-        if i == WARM {
-            w.mark(&Mark::WarmupEnd { stage: 0, at_ns: WARM * GRID_NS }).unwrap();
-        }
-        if i == n {
-            stop(&mut w);
-        }
-        slice.reset(i);
-        let in_flight_ns = (SLOTS - at.paused) * GRID_NS;
-        let s = &mut slice.series[0];
-        for _ in 0..at.ok {
-            s.response.record(at.in_system_ns / (at.ok + at.refused));
-        }
-        s.counts.started = at.started;
-        s.counts.outcomes[Outcome::Ok.index()] = at.ok;
-        let refusal = if at.is_503 { Outcome::Http503SlowDown } else { Outcome::Http429 };
-        s.counts.outcomes[refusal.index()] = at.refused;
-        s.counts.outcomes[Outcome::Cancelled.index()] = at.cancelled;
-        s.counts.bytes_ok = at.ok * 4096;
-        s.counts.bytes_moved = at.moved.unwrap_or(at.ok * 4096);
-        s.counts.in_system_ns = u128::from(at.in_system_ns);
-        slice.client = ClientCounts {
-            workers: 2,
-            alive_ns: 2 * GRID_NS,
-            waited_ns: 19 * GRID_NS / 10,
-            cpu_ns: GRID_NS / 20,
-            in_flight_ns: u128::from(in_flight_ns),
-            paused_ns: u128::from(at.paused * GRID_NS),
-            ..ClientCounts::default()
-        };
-        w.interval(0, &slice).unwrap();
-    }
-    if slices.len() as u64 <= n {
-        stop(&mut w);
-    }
-    let at_ns = slices.len() as u64 * GRID_NS;
-    let times = LoadTimes { began_ns: 0, finished_ns: at_ns };
-    let report = Box::new(StageReport { times: Some(times), ..StageReport::default() });
-    w.mark(&Mark::StageReport { stage: 0, at_ns, report }).unwrap();
-    w.mark(&Mark::StageEnd { stage: 0, at_ns }).unwrap();
-    w.finish().unwrap();
-    if let Some(others) = others {
-        samples(&run, slices.len() as u64 / 10, others);
-    }
-    run.seal("done").unwrap();
-    run
-}
-
-const CORES: u64 = 4;
-
-/// The load uses 40 % of the machine, and what is left where others use more.
-fn samples(run: &RunDir, seconds: u64, (from_s, share): (u64, f64)) {
-    let mut w = run.create_samples("node1").unwrap();
-    for s in 0..=seconds {
-        let (alone, beside) = (s.min(from_s) as f64, s.saturating_sub(from_s) as f64);
-        let own = 1e9 * (0.4 * alone + 0.4f64.min(1.0 - share) * beside);
-        let used = (own + 1e9 * share * beside) as u64;
-        let sample = Sample {
-            host: "node1".into(),
-            role: Role::Client,
-            at_ns: s * 1_000_000_000,
-            cpus: vec![[used, 0, 0, 0, 0, (s * 1_000_000_000).saturating_sub(used)]; CORES as usize],
-            process_cpu_ns: (CORES as f64 * own) as u64,
-            process_rss_bytes: 50 << 20,
-            process_usage: Default::default(),
-            memory_available_bytes: 1 << 30,
-            process_io: Default::default(),
-            nics: BTreeMap::new(),
-            tcp_out: 0,
-            tcp_retransmits: 0,
-            disks: BTreeMap::new(),
-            psi_ns: [0; 3],
-            cpu_quotas: Vec::new(),
-        };
-        w.sample(&sample).unwrap();
-    }
-    w.finish().unwrap();
-}
-
-/// Ops that end well in each slice, and those that are refused.
-fn judged(slices: &[(u64, u64)]) -> (RunSummary, Analysis) {
-    let slice = |&(ok, refused)| Slice {
-        ok,
-        refused,
-        started: ok + refused,
-        in_system_ns: SLOTS * GRID_NS,
-        ..Slice::default()
-    };
-    judged_slices(&slices.iter().map(slice).collect::<Vec<_>>(), slices.len())
-}
-
-fn judged_slices(slices: &[Slice], n: usize) -> (RunSummary, Analysis) {
-    judged_beside(slices, n, None)
-}
-
-fn judged_beside(slices: &[Slice], n: usize, others: Option<(u64, f64)>) -> (RunSummary, Analysis) {
-    let dir = tempfile::tempdir().unwrap();
-    let run = written(dir.path(), slices, n, others);
-    let data = run.load(&LoadOptions::default()).unwrap();
-    let windows = windows_of(&data);
-    let totals = run.totals(&windows.measured, windows.measured.len()).unwrap();
-    let whole = run.totals(&windows.whole, 0).unwrap();
-    judge(&data, &totals, &whole, &run.altered_files().unwrap())
-}
+use plimsoll_control::ControlStep;
+use plimsoll_model::{Level, Plan};
+use support::{GRID_NS, SLOTS, Slice, finding, judged, judged_beside, judged_run, judged_slices, written_as};
 
 /// Slices of levels: (ops in a slice, slices); one in `one_in` slices has a refusal more.
 fn levels(all: &[(u64, usize)], one_in: u64) -> Vec<(u64, u64)> {
     let ok = all.iter().flat_map(|&(ops, n)| vec![ops; n]);
     (0..).zip(ok).map(|(i, ok)| (ok, u64::from(one_in > 0 && i % one_in.max(1) == 0))).collect()
-}
-
-fn finding<'a>(s: &'a RunSummary, code: &str) -> &'a Finding {
-    s.findings.iter().find(|f| f.code == code).unwrap_or_else(|| panic!("no {code}: {:?}", s.findings))
 }
 
 /// 100, 200, 300, 400 op/s, each exactly: "INVALID: the interval is as wide as the rate".
@@ -548,6 +370,28 @@ fn silence_after_refusals_is_still_an_outage() {
         "{}",
         s.verdict
     );
+}
+
+/// Servers that hang while the first stage of a probe drains: it was not fed to the probe again, and the run said that it needs more time.
+#[test]
+fn a_probe_that_ended_because_nothing_was_answered_says_so_from_its_record() {
+    let text = "version = 1\n[targets.s3]\nkind = \"s3\"\nendpoints = [\"http://10.0.0.9:9000\"]\nbucket = \"bench\"\n[controller]\n\
+                kind = \"limits\"\nbudget = \"2m\"\n[[controller.template.workload]]\nname = \"get\"\nmix = { get = 1 }\n\
+                size = \"4KiB\"\nconcurrency = 16\n";
+    let plan = Plan::from_toml(text).unwrap();
+    let ControlStep::Run(spec) = plimsoll_control::of_plan(&plan).unwrap().next(&[]) else {
+        panic!("a load")
+    };
+    let at = |i: u64| match i {
+        0..12 => Slice { ok: 20, started: 20, in_system_ns: SLOTS * GRID_NS, ..Slice::default() },
+        _ => Slice::default(),
+    };
+    let slices: Vec<Slice> = (0..650).map(at).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let s = judged_run(&written_as(dir.path(), (&plan, *spec), &slices, 30, None)).0;
+    assert!(finding(&s, "F59").text.contains("Nothing was answered for"), "{:?}", s.findings);
+    assert!(finding(&s, "F57").text.contains("F59"), "{:?}", s.findings);
+    assert!(s.findings.iter().all(|f| !f.text.contains("--budget")), "{:?}", s.findings);
 }
 
 /// What a window of 100 per 10 s makes of a load that asks `per_s` times a second, whatever it is answered. `phase`: slices of the first

@@ -226,3 +226,19 @@ fn a_sweep_finds_its_own_sizes_and_says_which_cap_binds() {
     assert!(few.summary.verdict.contains("2 cells with a rate are too few"), "{}", few.summary.verdict);
     assert!(few.summary.verdict.contains("--sizes auto"), "{}", few.summary.verdict);
 }
+
+/// The stored run said nothing of it, and that a probe of servers that answer nothing needs more time.
+#[test]
+fn a_probe_of_storage_that_has_gone_keeps_why_it_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let gone = OPS_BUCKET.replace("reject = false", "error_rate = 1.0");
+    let f = run(dir.path(), &gone);
+    let said = |code: &str| f.summary.findings.iter().find(|x| x.code == code).map(|x| x.text.as_str());
+    let all = &f.summary.findings;
+    assert!(
+        said("F59").is_some_and(|t| t.contains("Nothing was answered for 30 s (all attempts failed)")),
+        "{all:?}"
+    );
+    assert!(said("F57").is_some_and(|t| t.contains("F59")), "{all:?}");
+    assert!(all.iter().all(|x| !x.text.contains("--budget")), "{all:?}");
+}

@@ -16,10 +16,12 @@ use beside::Beside;
 use plimsoll_model::plan::{Pacing, RingChoice, Stage, Stop};
 use plimsoll_model::summary::BucketSummary;
 use plimsoll_model::units::{OpsRate, Span};
-use plimsoll_model::{OpKind, Plan};
+use plimsoll_model::{Finding, Level, OpKind, Plan};
 use plimsoll_stats::advice::{Known, surely};
 use plimsoll_stats::probe::scope::Dimension;
-use plimsoll_stats::probe::{Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutcome, Resource};
+use plimsoll_stats::probe::{
+    OPEN_QUESTION, Probe, ProbeAction, ProbeObservation, ProbeOptions, ProbeOutcome, Resource,
+};
 use plimsoll_stats::simulate::RatesSeen;
 use shape::{Shape, seconds};
 
@@ -71,6 +73,9 @@ pub struct Limits {
 /// refuses, and that is an answer).
 const GONE_S: f64 = 30.0;
 const HANGS_S: f64 = 60.0;
+
+/// Name of the finding of a probe that ended because nothing was answered any more.
+pub const NOTHING_ANSWERED: &str = "nothing_answered";
 
 impl Limits {
     /// `budget`: for all, what is asked beside the figures included. A template without a workload is an error.
@@ -190,8 +195,25 @@ impl Limits {
         }
         self.dead_s += self.slice_s;
         self.dead_failed |= slice.failed > 0;
-        self.gone |= self.dead_s >= if self.dead_failed { GONE_S } else { HANGS_S };
+        self.gone |= self.dead_s >= self.patience_s();
         self.gone
+    }
+
+    /// How long nothing may be answered.
+    fn patience_s(&self) -> f64 {
+        if self.dead_failed { GONE_S } else { HANGS_S }
+    }
+
+    /// Why the probe ended before it knew all, where the storage was why. The text of its remark is nobody's to read later.
+    fn ended_early(&self) -> Option<Finding> {
+        let text = format!(
+            "Nothing was answered for {:.0} s ({}), and the probe ended: what it found is of the time before. Find out why the \
+             storage answers nothing, and probe again; more time would not help.",
+            self.dead_s,
+            if self.dead_failed { "all attempts failed" } else { "ops were sent, and hung" },
+        );
+        let found = Finding::new("F59", NOTHING_ANSWERED, Level::Qualified, text);
+        self.gone.then(|| found.measured(self.dead_s, self.patience_s()))
     }
 }
 
@@ -305,7 +327,14 @@ impl Controller for Limits {
         let mut findings = outcome.findings();
         self.beside.conclude(&mut limit, &mut findings);
         let by_kind = self.beside.by_kind(&mut limit, &mut findings);
-        findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s));
+        match self.ended_early() {
+            Some(why) => {
+                // What would need a longer probe needs storage that answers first.
+                findings.retain(|f| !(f.name == OPEN_QUESTION && f.text.contains("--budget")));
+                findings.push(why);
+            }
+            None => findings.extend(outcome.horizon_finding(self.goal_s, self.budget_s)),
+        }
         let sustained = |b: &Option<BucketSummary>| b.as_ref().and_then(|b| b.sustained);
         let known = Known {
             surely: surely([sustained(&limit.ops_per_s), sustained(&limit.bytes_per_s)]),
@@ -383,6 +412,13 @@ mod tests {
         assert!(matches!(l.next(&[]), ControlStep::Done));
         let mut says_so = || l.remark().is_some_and(|r| r.text.starts_with("nothing was answered for "));
         assert_eq!((says_so(), says_so()), (true, false), "once");
+        let findings = l.conclude().unwrap().findings;
+        let why =
+            findings.iter().find(|f| f.name == NOTHING_ANSWERED).expect("it is kept with what was found");
+        assert!(
+            why.text.contains("why the storage answers nothing") && !why.text.contains("--budget"),
+            "{why:?}"
+        );
         Some(f64::from(at) * l.slice_s)
     }
 
@@ -405,6 +441,6 @@ mod tests {
             (0..(0.9 * GONE_S / l.slice_s) as u32).for_each(|_| _ = l.slice(&dead));
             l.slice(&alive);
         }
-        assert!(!l.gone);
+        assert!(!l.gone && l.ended_early().is_none());
     }
 }
