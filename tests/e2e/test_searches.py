@@ -13,6 +13,7 @@ from datetime import datetime
 
 import pytest
 from conftest import disturbed, wait_until
+from odd_s3 import OddS3
 
 pytestmark = pytest.mark.measures
 
@@ -111,6 +112,28 @@ def test_speedtest_of_a_server_says_what_it_found_or_that_it_is_undetermined(pli
         assert not over["sustainable"], "a fifth more than the limit is not held"
     assert any("--numworkers" in a for a in analysis(runs)["advice"])
     assert '"load_points":[{' in page.read_text()
+
+
+def one_a_second(h, state):
+    """A limiter of uploads: what comes sooner than a second after the last that it let through is refused."""
+    if h.command != "PUT" or h.key.endswith(".plimsoll") or time.time() >= state.get("next", 0):
+        state["next"] = time.time() + 1
+        return False
+    h.fail(429, "SlowDown")
+    return True
+
+
+@pytest.mark.parametrize("command", ["speedtest", "limits"])
+def test_data_that_take_longer_than_the_budget_are_not_prepared(plimsoll, command):
+    state = {}
+    with OddS3(lambda h: one_a_second(h, state)) as server:
+        began = time.time()
+        r = plimsoll(command, "object", "--endpoint", server.endpoint, "--bucket", "b", "--op", "get", "--size", "4KiB",
+                     "--objects", "500", "--budget", "40s",
+                     env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"})
+        assert r.code == 2 and time.time() - began < 35, r
+        assert re.search(r"within the budget of 40s: \d+ of \d+ objects in \d+ s", r.err) and "--budget" in r.err, r.err
+        assert server.objects == {}, "what was put is gone"
 
 
 def test_speedtest_on_minio_keeps_to_its_ceiling_and_leaves_nothing(plimsoll, minio_bucket, runs):

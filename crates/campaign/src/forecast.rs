@@ -114,10 +114,8 @@ fn by_the_file(file: &CampaignFile, cell: &CampaignCell) -> Forecast {
         CellWork::Controller(c) => {
             let stage = c.templates().next().expect("a search has a template");
             let time = match &**c {
-                ControllerSpec::Limits { budget, .. } => Some(*budget),
-                ControllerSpec::Saturation { budget, .. } => *budget,
                 ControllerSpec::Watch { duration, .. } => Some(*duration),
-                ControllerSpec::Sweep { .. } => None,
+                other => other.budget(),
             };
             let s = time.map_or(0.0, |t| t.0.as_secs_f64());
             Forecast { time_s: s, ..load(target, stage, s, &promised) }

@@ -14,6 +14,14 @@ pub enum CrewError {
     /// The engine could not start or go on; its message names the remedy.
     #[error("{0}")]
     Engine(String),
+    /// What a stage needs takes longer than the run's budget allows.
+    #[error("{problem}. {remedy}")]
+    OutOfTime {
+        /// How far it came. Without a full stop.
+        problem: String,
+        /// What to do about it. Without a full stop.
+        remedy: String,
+    },
 }
 
 impl CrewError {

@@ -11,6 +11,7 @@ use plimsoll_model::plan::OnThrottle;
 use plimsoll_model::{Outcome, Series};
 use plimsoll_setup::{Interrupt, SetupError};
 
+use crate::allowance::{Allowance, HowFar};
 use crate::error::CrewError;
 
 /// Rounds over what was refused (throttled, timed out), none of which got anything through, until preparation gives up.
@@ -29,6 +30,8 @@ pub struct Job<'a> {
     pub what: &'a str,
     pub unit: Counted,
     pub total: u64,
+    /// What the run's budget leaves for it; `None`: there is none.
+    pub allowed: Option<Allowance>,
 }
 
 impl Job<'_> {
@@ -169,6 +172,16 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
+    fn how_far(&self) -> HowFar {
+        HowFar { elapsed: self.since.elapsed(), done: self.done.min(self.job.total), refused: self.refused }
+    }
+
+    /// How far it was when it was seen to take longer than the budget allows.
+    fn beyond(&self) -> Option<(Allowance, HowFar)> {
+        let far = self.how_far();
+        self.job.allowed.filter(|a| a.is_over(far, self.job.total)).map(|a| (a, far))
+    }
+
     fn show(&mut self, events: &mut dyn FnMut(Event), at_once: bool) {
         let due = self.last.is_none_or(|l| l.elapsed() >= Duration::from_millis(250));
         if due || at_once {
@@ -203,7 +216,7 @@ fn once(
     };
     let running = plimsoll_engine::start_unless(spec, &|| interrupt.is_requested())?;
     let mut refused = Vec::new();
-    let mut stopped = None;
+    let (mut stopped, mut beyond) = (None, None);
     loop {
         match running.next(Duration::from_millis(50)) {
             Next::Output(output) => {
@@ -225,7 +238,9 @@ fn once(
             Next::Ended => break,
         }
         let in_vain = patience.is_over(Instant::now());
-        if interrupt.is_requested() || in_vain.is_some() {
+        // Once it was stopped for that, it does not go on because what was in flight came to a better end.
+        beyond = beyond.or_else(|| progress.beyond());
+        if interrupt.is_requested() || in_vain.is_some() || beyond.is_some() {
             let since = stopped.get_or_insert_with(|| {
                 running.stop();
                 Instant::now()
@@ -238,6 +253,11 @@ fn once(
     }
     progress.show(events, true);
     let ends = running.join();
+    if let Some((allowed, far)) =
+        beyond.filter(|_| progress.done < progress.job.total && !interrupt.is_requested())
+    {
+        return Err(allowed.used_up(&progress.job, far));
+    }
     match patience.is_over(Instant::now()) {
         Some(n) if !interrupt.is_requested() => Err(CrewError::input(
             format!(

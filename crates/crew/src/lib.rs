@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod allowance;
 mod error;
 mod fill;
 mod frames;

@@ -13,11 +13,14 @@ pub struct AgentRefusal {
     pub remedy: String,
     /// It was told to leave it.
     pub interrupted: bool,
+    /// It would take longer than the run's budget allows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_time: bool,
 }
 
 impl AgentRefusal {
     pub fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { problem: problem.into(), remedy: remedy.into(), interrupted: false }
+        Self { problem: problem.into(), remedy: remedy.into(), interrupted: false, out_of_time: false }
     }
 
     /// As the conductor tells it.
@@ -26,7 +29,11 @@ impl AgentRefusal {
             return SetupError::Interrupted.into();
         }
         let remedy = if self.remedy.is_empty() { "Correct that, and run again".into() } else { self.remedy };
-        CrewError::input(format!("agent {agent}: {}", self.problem), remedy)
+        let problem = format!("agent {agent}: {}", self.problem);
+        match self.out_of_time {
+            true => CrewError::OutOfTime { problem, remedy },
+            false => CrewError::input(problem, remedy),
+        }
     }
 }
 
@@ -36,6 +43,9 @@ impl From<CrewError> for AgentRefusal {
             CrewError::Setup(SetupError::Input { problem, remedy }) => Self::new(problem, remedy),
             CrewError::Setup(SetupError::Interrupted) => {
                 Self { interrupted: true, ..Self::new("interrupted", "") }
+            }
+            CrewError::OutOfTime { problem, remedy } => {
+                Self { out_of_time: true, ..Self::new(problem, remedy) }
             }
             other => Self::new(other.to_string().trim_end_matches('.'), ""),
         }

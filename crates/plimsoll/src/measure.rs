@@ -176,7 +176,9 @@ impl From<SetupError> for Fault {
 impl From<RunError> for Fault {
     fn from(e: RunError) -> Self {
         match e {
-            RunError::Input { problem, remedy } => Fault::input(problem, sentence(&remedy)),
+            RunError::Input { problem, remedy } | RunError::OutOfTime { problem, remedy } => {
+                Fault::input(problem, sentence(&remedy))
+            }
             RunError::Plan(e) => e.into(),
             RunError::Store(e) => e.into(),
             RunError::Interrupted => Fault {

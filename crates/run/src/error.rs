@@ -27,6 +27,14 @@ pub enum RunError {
     /// The engine could not start or go on; its message names the remedy.
     #[error("{0}")]
     Engine(String),
+    /// What a stage needs takes longer than the run's budget allows.
+    #[error("{problem}. {remedy}")]
+    OutOfTime {
+        /// How far it came. Without a full stop.
+        problem: String,
+        /// What to do about it. Without a full stop.
+        remedy: String,
+    },
     /// Ctrl-C before anything could be measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -44,7 +52,7 @@ impl RunError {
     /// What a run that was ended tells: what was broken off for that is no fault of plan or storage.
     pub fn unless_ended(self, ended: bool) -> Self {
         match self {
-            Self::Input { .. } | Self::Engine(_) if ended => Self::Interrupted,
+            Self::Input { .. } | Self::OutOfTime { .. } | Self::Engine(_) if ended => Self::Interrupted,
             other => other,
         }
     }
@@ -52,7 +60,11 @@ impl RunError {
     /// As [`plimsoll_judge::exit`] has them.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Input { .. } | Self::Plan(_) | Self::Store(_) | Self::Engine(_) => exit::INPUT,
+            Self::Input { .. }
+            | Self::OutOfTime { .. }
+            | Self::Plan(_)
+            | Self::Store(_)
+            | Self::Engine(_) => exit::INPUT,
             Self::Interrupted => exit::INTERRUPTED,
             Self::Bug(_) => exit::BUG,
         }
@@ -73,6 +85,7 @@ impl From<CrewError> for RunError {
         match e {
             CrewError::Setup(e) => e.into(),
             CrewError::Engine(text) => Self::Engine(text),
+            CrewError::OutOfTime { problem, remedy } => Self::OutOfTime { problem, remedy },
         }
     }
 }

@@ -306,7 +306,14 @@ fn stages(
                 break;
             }
             ControlStep::Run(stage) => {
-                let end = session.stage(&stage, controller, events)?;
+                let end = match session.stage(&stage, controller, events) {
+                    // What was measured before is the answer, as far as it goes.
+                    Err(e @ RunError::OutOfTime { .. }) if session.has_data() => {
+                        events(Event::Message(format!("the search ends here: {e}")));
+                        break;
+                    }
+                    end => end?,
+                };
                 seen.push(end.observation);
                 if let Some(why) = end.unheld {
                     return Ok(Ended::Unheld(why));

@@ -22,6 +22,7 @@ use plimsoll_setup::safety::marker::Content;
 use plimsoll_setup::{EmbeddedServer, Interrupt};
 use plimsoll_store::Journal;
 
+use crate::allowance::Allowance;
 use crate::error::CrewError;
 use crate::fill;
 use crate::order::{Crew, Enlisted, Fill, Load, StageOrder};
@@ -48,6 +49,10 @@ pub struct LocalCrew {
     bounds: Option<bounds::InGroups>,
     /// Disks that were made for the run.
     disks: Vec<EmbeddedServer>,
+    /// The run's budget counts from then.
+    begun: Instant,
+    /// For which anything was made ready.
+    stages: u32,
 }
 
 impl std::fmt::Debug for LocalCrew {
@@ -74,6 +79,8 @@ impl LocalCrew {
             next_directories: BTreeMap::new(),
             bounds: None,
             disks: Vec::new(),
+            begun: Instant::now(),
+            stages: 0,
         }
     }
 
@@ -274,15 +281,18 @@ impl Crew for LocalCrew {
 
     fn make_ready(&mut self, stage: &Stage, tell: &mut dyn FnMut(Event)) -> Result<Vec<Finding>, CrewError> {
         crate::memory::check_part(&self.plan, stage, self.roll.len() as u64)?;
+        self.stages += 1;
         let found = self.short_keys(stage, tell);
         if !self.targets.values().any(|t| matches!(t, Ready::Files(_))) {
             return Ok(found);
         }
         let (seed, interrupt) = (self.plan.seed, &self.interrupt);
+        let (plan, begun, is_later) = (&self.plan, self.begun, self.stages > 1);
         let mut layout = |jobs: &[LayoutJob]| -> Result<(), CrewError> {
             for round in layout_workers(jobs, cores() as usize) {
                 let total = round.iter().filter_map(|w| w.stop.ops.map(|n| n * w.source.max_bytes())).sum();
-                let job = fill::Job { what: "files", unit: Counted::Bytes, total };
+                let allowed = Allowance::of(plan, begun.elapsed(), is_later);
+                let job = fill::Job { what: "files", unit: Counted::Bytes, total, allowed };
                 fill::run(round, job, tell, interrupt)?;
             }
             Ok(())
@@ -300,7 +310,8 @@ impl Crew for LocalCrew {
             return Ok(());
         }
         let total = workers.iter().filter_map(|w| w.stop.ops).sum();
-        let job = fill::Job { what: f.what, unit: Counted::Objects, total };
+        let allowed = Allowance::of(&self.plan, self.begun.elapsed(), self.stages > 1);
+        let job = fill::Job { what: f.what, unit: Counted::Objects, total, allowed };
         fill::run(workers, job, tell, &self.interrupt)
     }
 

@@ -370,6 +370,7 @@ fn in_setup(e: CrewError) -> SetupError {
     match e {
         CrewError::Setup(e) => e,
         CrewError::Engine(what) => SetupError::Bug(what),
+        CrewError::OutOfTime { problem, remedy } => SetupError::Input { problem, remedy },
     }
 }
 

@@ -105,4 +105,13 @@ impl ControllerSpec {
         };
         std::iter::once(first).chain(then)
     }
+
+    /// The time that all of it may take, from the preparation of data to cleaning up; `None`: as long as it takes.
+    pub fn budget(&self) -> Option<Span> {
+        match self {
+            Self::Limits { budget, .. } => Some(*budget),
+            Self::Saturation { budget, .. } => *budget,
+            Self::Sweep { .. } | Self::Watch { .. } => None,
+        }
+    }
 }
