@@ -355,6 +355,47 @@ def test_a_first_ctrl_c_that_meets_the_cleanup_ends_it_within_seconds(tmp_path):
         assert found and "stopped by Ctrl-C" in found[0]["text"], err
 
 
+def refuses(h):
+    h.say(429, "<Error><Code>SlowDown</Code><Message>later</Message></Error>", [("Retry-After", "10")])
+
+
+def hangs(h):
+    time.sleep(120)
+
+
+@pytest.mark.parametrize("does", [refuses, hangs])
+def test_a_ctrl_c_that_meets_the_cleanup_does_not_wait_for_the_server(tmp_path, does):
+    """Six attempts with the pauses that were asked for, or the whole time-out: 24 to 48 s, whatever the signal said."""
+    def odd(h):
+        if not ("delete" in h.query or h.command == "DELETE"):
+            return False
+        does(h)
+        return True
+
+    def told_to_stop(run):
+        asked = len(server.seen)
+        while not any("delete" in s[2] or s[0] == "DELETE" for s in server.seen[asked:]):
+            time.sleep(0.02)
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        began = time.time()
+        out, err = run.communicate(timeout=90)
+        assert time.time() - began < 9, err
+        return out, err
+
+    with OddS3(odd) as server:
+        out, err = told_to_stop(start(server, tmp_path, *PUT))
+        found = [f for f in json.loads(out)["findings"] if f["code"] == "F14"]
+        assert found and "stopped by Ctrl-C" in found[0]["text"], err
+        again = subprocess.Popen([BIN, "cleanup", "last", "--runs-dir", str(tmp_path)], env=os.environ | KEYS, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _, err = told_to_stop(again)
+        assert again.returncode == 6 and "stopped by Ctrl-C" in err, err
+        server.odd = None
+        last = subprocess.run([BIN, "cleanup", "last", "--runs-dir", str(tmp_path)], env=os.environ | KEYS, capture_output=True, text=True)
+        assert last.returncode == 0 and server.objects == {}, last.stderr
+
+
 def test_a_closed_stderr_does_not_end_a_run(tmp_path):
     with OddS3() as server:
         run = start(server, tmp_path, *PUT)

@@ -3,8 +3,6 @@
 //! It makes and removes buckets, writes manifests, lists, deletes in batches and aborts uploads, and turns what goes
 //! wrong into a sentence with a remedy. Throttled and 5xx answers are tried again (nothing here is measured).
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_model::Outcome;
@@ -16,9 +14,11 @@ use plimsoll_s3::xml::{self, DocumentError, ErrorDocument};
 
 mod cleaning;
 mod connection;
+mod give_up;
 mod web;
 
 pub use cleaning::{DeleteItem, KeepsVersions, Kept, MAX_DELETE_KEYS};
+pub use give_up::GiveUp;
 pub use web::{check_tls, fetch, fetch_up_to};
 
 use crate::target::s3::LiveKeys;
@@ -161,9 +161,9 @@ impl Admin {
         self.server.as_deref()
     }
 
-    /// Nobody waits any longer once this is set: calls fail at once.
-    pub fn give_up_when(&mut self, enough: Arc<AtomicBool>) {
-        self.connection.enough = Some(enough);
+    /// Nobody waits any longer once this is due: calls fail at once, and the one under way within a tenth of a second.
+    pub fn give_up_when(&mut self, end: GiveUp) {
+        self.connection.give_up = end;
     }
 
     /// As it was made.

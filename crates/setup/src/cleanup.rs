@@ -8,7 +8,8 @@ use plimsoll_model::{Event, Plan};
 use plimsoll_store::{Journal, RunDir, Thing};
 
 use crate::error::SetupError;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, RemovalEnd};
+use crate::objects::STOPPED;
 use crate::removal::{How, bucket_target, bucket_things, forget_embedded, has_uploads, local_things, words};
 use crate::s3::{ClaimBy, Errands};
 use crate::safety::marker::Content;
@@ -40,7 +41,7 @@ pub fn cleanup_by(
     let run = RunDir::open(run_dir)?;
     let plan = run.plan()?;
     let mut journal = run.journal()?;
-    let how = How { keep: false, uploads: has_uploads(&plan), interrupt };
+    let how = How { keep: false, uploads: has_uploads(&plan), end: RemovalEnd::of(&interrupt) };
     let mut left = Vec::new();
     let stranger = stranger(&run, &journal);
     for (name, spec) in &plan.targets {
@@ -73,9 +74,17 @@ pub fn cleanup_by(
             true => "the configured endpoint".to_owned(),
             false => s3.endpoints.join(", "),
         };
+        // Of those before it.
+        if how.end.is_asked() {
+            let pending = journal.pending();
+            left.extend(
+                pending.iter().filter(|(_, t)| mine(t)).map(|(_, t)| format!("{}: {STOPPED}", words(t))),
+            );
+            continue;
+        }
         events(Event::Message(format!("cleaning up in bucket '{}' at {endpoints}", clean_text(&s3.bucket))));
         let errands = find(&plan, journal.mark())?;
-        let store = s3::bucket_for(name, s3, by, errands, &how.interrupt)?;
+        let store = s3::bucket_for(name, s3, by, errands, &interrupt)?;
         left.extend(bucket_things(&*store, &mut journal, name, &how, &mut None, &mut events)?);
     }
     let target_is_known = |t: &String| matches!(plan.targets.get(t), Some(TargetSpec::S3(_)));

@@ -1,11 +1,17 @@
 //! What ends a run before its time: Ctrl-C, or whoever conducts it. Each run has its own, so that a process can carry out several.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use plimsoll_engine::admin::GiveUp;
+use plimsoll_engine::ring::monotonic_ns;
+
 use crate::error::SetupError;
+
+/// What a first Ctrl-C leaves to a removal that it meets: most end in that time.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What a signal means, by how often it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +29,15 @@ pub enum Meaning {
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
     enough: Arc<AtomicBool>,
+    /// When it was asked first, `CLOCK_MONOTONIC` in nanoseconds; 0: it was not.
+    asked_ns: Arc<AtomicU64>,
 }
 
 impl Interrupt {
     /// It has come (once more). Async-signal-safe.
     pub fn signal(&self) -> Meaning {
         if !self.asked.swap(true, Ordering::AcqRel) {
+            self.asked_ns.store(monotonic_ns(), Ordering::Release);
             Meaning::Stop
         } else if !self.enough.swap(true, Ordering::AcqRel) {
             Meaning::LeaveTheRest
@@ -71,14 +80,48 @@ impl Interrupt {
         }
     }
 
-    /// For those who wait in small steps: set when cleaning up is to stop.
-    pub fn enough_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.enough)
-    }
-
     /// Nothing is waited for any more: ops in flight are given up, and cleaning up stops.
     pub fn is_enough(&self) -> bool {
         self.enough.load(Ordering::Acquire)
+    }
+}
+
+/// When the removal of what a run made is to stop, whatever the servers do: when it was asked twice, and five seconds after a first time that came
+/// while it was going on. Who asked before ended the load, and wants all of it removed. Made once, when the removal begins.
+#[derive(Debug, Clone, Default)]
+pub struct RemovalEnd {
+    interrupt: Interrupt,
+    was_asked: bool,
+}
+
+impl RemovalEnd {
+    /// Of a removal that begins now.
+    pub fn of(interrupt: &Interrupt) -> Self {
+        Self { interrupt: interrupt.clone(), was_asked: interrupt.is_requested() }
+    }
+
+    /// What the run itself looks at.
+    pub fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
+    }
+
+    /// It was asked for while the removal was going on: nothing is waited for that is away.
+    pub fn is_asked(&self) -> bool {
+        self.interrupt.is_enough() || (!self.was_asked && self.interrupt.is_requested())
+    }
+
+    /// The removal stops.
+    pub fn is_due(&self) -> bool {
+        self.give_up().is_due()
+    }
+
+    /// The same, for whoever waits for an answer.
+    pub fn give_up(&self) -> GiveUp {
+        let twice = GiveUp::from(Arc::clone(&self.interrupt.enough));
+        match self.was_asked {
+            true => twice,
+            false => twice.or_after(Arc::clone(&self.interrupt.asked_ns), GRACE),
+        }
     }
 }
 
@@ -93,6 +136,23 @@ mod tests {
         assert_eq!(interrupt.signal(), Meaning::LeaveTheRest, "what was measured is still written");
         assert_eq!(interrupt.signal(), Meaning::Abort);
         assert_eq!(interrupt.signal(), Meaning::Abort);
+    }
+
+    /// It was looked at between two requests only, and one request took up to a minute.
+    #[test]
+    fn what_is_asked_while_things_are_removed_leaves_that_five_seconds() {
+        let (interrupt, long_ago) = (Interrupt::default(), monotonic_ns() - GRACE.as_nanos() as u64);
+        let end = RemovalEnd::of(&interrupt);
+        assert!(!end.is_asked() && !end.is_due());
+        interrupt.signal();
+        let left = end.give_up().left();
+        assert!(end.is_asked() && !end.is_due() && left.is_some_and(|t| t <= GRACE), "{left:?}");
+        // One that began after that: whoever ended the load wants its data gone.
+        let later = RemovalEnd::of(&interrupt);
+        interrupt.asked_ns.store(long_ago, Ordering::Release);
+        assert!(end.is_due() && !later.is_asked() && !later.is_due());
+        interrupt.signal();
+        assert!(later.is_asked() && later.is_due(), "asked twice");
     }
 
     #[test]

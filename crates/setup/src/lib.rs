@@ -25,5 +25,5 @@ pub mod server;
 
 pub use cleanup::{FindErrands, cleanup, cleanup_by};
 pub use error::SetupError;
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, RemovalEnd};
 pub use server::{EmbeddedServer, start_disk, start_volume};

@@ -1,7 +1,6 @@
 //! Removes what the journal lists: of a bucket, and of this machine.
 
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
 
 use plimsoll_model::count::counted;
 use plimsoll_model::plan::{ControllerSpec, Stage};
@@ -9,7 +8,7 @@ use plimsoll_model::{Event, OpKind, Plan};
 use plimsoll_store::{Journal, Thing};
 
 use crate::error::SetupError;
-use crate::interrupt::Interrupt;
+use crate::interrupt::RemovalEnd;
 use crate::objects::{Area, Cleaned, ObjectStore, PatientClock, STOPPED, clean};
 use crate::safety::marker::{self, Content};
 use crate::safety::trees;
@@ -49,8 +48,8 @@ pub struct How {
     pub keep: bool,
     /// The run may have left unfinished uploads.
     pub uploads: bool,
-    /// Ends the waiting for a server that is away.
-    pub interrupt: Interrupt,
+    /// When it stops, whatever the server does; of all that is removed together.
+    pub end: RemovalEnd,
 }
 
 /// Whether a plan uploads in parts. Only then is there anything to be looked for that no listing of objects shows.
@@ -68,8 +67,6 @@ pub fn has_uploads(plan: &Plan) -> bool {
 /// (A choice: no run has as much.)
 const ROOM_TIMES: u64 = 10;
 const ROOM_OBJECTS: u64 = 10_000;
-/// What a first Ctrl-C leaves to a removal that it meets: most end in that time.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Notes how many objects were sent to a prefix, before they are removed. `None`: nobody knows.
 pub fn note_sent(journal: &mut Journal, area: &Area, objects: Option<u64>) -> Result<(), SetupError> {
@@ -83,18 +80,11 @@ pub fn note_sent(journal: &mut Journal, area: &Area, objects: Option<u64>) -> Re
     Ok(())
 }
 
-/// For who removes much, one by one: tells how far that is, and whether to go on. Who asks for the end meanwhile leaves it [`GRACE`]; who asked
-/// for it before ended the load, and wants all of it removed.
-pub fn watched<'a>(
-    interrupt: &'a Interrupt,
-    events: &'a mut dyn FnMut(Event),
-) -> impl FnMut(u64) -> bool + 'a {
-    let (was_asked, mut asked) = (interrupt.is_requested(), None);
+/// For who removes much, one by one: tells how far that is, and whether to go on.
+pub fn watched<'a>(end: &'a RemovalEnd, events: &'a mut dyn FnMut(Event)) -> impl FnMut(u64) -> bool + 'a {
     move |done| {
         events(Event::Cleaning { done, total: None });
-        let is_asked = interrupt.is_requested() && !was_asked;
-        let is_over = is_asked && asked.get_or_insert_with(Instant::now).elapsed() >= GRACE;
-        !interrupt.is_enough() && !is_over
+        !end.is_due()
     }
 }
 
@@ -108,7 +98,7 @@ pub fn bucket_things(
     removed: &mut Option<u64>,
     events: &mut dyn FnMut(Event),
 ) -> Result<Vec<String>, SetupError> {
-    store.give_up_when(how.interrupt.enough_flag());
+    store.give_up_when(how.end.give_up());
     let (mut left, mut in_vain) = (Vec::new(), false);
     for (id, thing) in journal.pending() {
         if bucket_target(&thing).is_none_or(|t| t != target) {
@@ -124,13 +114,13 @@ pub fn bucket_things(
         // The clock tells why it waits, and the work how far it is: both to the same listener, in turn.
         let tell = RefCell::new(&mut *events);
         let mut waits = |e: Event| (*tell.borrow_mut())(e);
-        let mut clock = PatientClock::new(how.interrupt.clone(), &mut waits).after(in_vain);
+        let mut clock = PatientClock::new(how.end.clone(), &mut waits).after(in_vain);
         let sent = journal.objects(id);
         let most = sent.map(|n| n.saturating_mul(ROOM_TIMES).saturating_add(ROOM_OBJECTS));
         let mut gone = 0;
         let done = {
             let mut told = |e: Event| (*tell.borrow_mut())(e);
-            let mut go_on = watched(&how.interrupt, &mut told);
+            let mut go_on = watched(&how.end, &mut told);
             clean(store, journal, (id, &thing, how.uploads), &mut clock, &mut |done| {
                 gone = done;
                 go_on(done) && most.is_none_or(|m| done <= m)
@@ -149,8 +139,8 @@ pub fn bucket_things(
             }
             Cleaned::Left(mut why) => {
                 *removed = None;
-                // A request that was broken off names only itself.
-                if how.interrupt.is_enough() && !why.contains(STOPPED) {
+                // A request that was broken off names only itself, and one that was not waited for only what the server said.
+                if how.end.is_asked() && !why.contains(STOPPED) {
                     why = format!("{STOPPED}: {why}");
                 }
                 left.push(format!("{}: {why}", words(&thing)));

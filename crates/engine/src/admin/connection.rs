@@ -3,7 +3,6 @@
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_model::plan::TlsSpec;
@@ -14,7 +13,7 @@ use plimsoll_s3::xml::{ErrorDocument, MAX_DOCUMENT_BYTES};
 use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::ServerName;
 
-use super::{AdminSetup, parse_error};
+use super::{AdminSetup, GiveUp, parse_error};
 use crate::target::s3::config::addresses_of;
 use crate::target::s3::tls;
 use stream::{Stream, Tls, is_later};
@@ -66,8 +65,8 @@ pub(super) struct Connection {
     shown: String,
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     timeout: Duration,
-    /// Set: nobody waits any longer.
-    pub enough: Option<Arc<AtomicBool>>,
+    /// When nobody waits any longer.
+    pub give_up: GiveUp,
     stream: Option<Stream>,
     parser: ResponseParser,
     buffer: Vec<u8>,
@@ -103,7 +102,7 @@ impl Connection {
             tls,
             timeout,
             most_bytes,
-            enough: None,
+            give_up: GiveUp::default(),
             stream: None,
             parser: ResponseParser::new(),
             buffer: vec![0; 64 * 1024],
@@ -202,14 +201,14 @@ impl Connection {
 
     /// Nobody waits any longer.
     pub fn is_unwanted(&self) -> bool {
-        is_set(&self.enough)
+        self.give_up.is_due()
     }
 
     /// Waits, as long as that is wanted.
     pub fn pause(&self, time: Duration) {
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if is_set(&self.enough) {
+            if self.give_up.is_due() {
                 return;
             }
             std::thread::sleep(left.min(LOOK));
@@ -224,7 +223,12 @@ impl Connection {
         })?;
         let mut last = None;
         for a in &addresses {
-            match TcpStream::connect_timeout(a, self.timeout.min(CONNECT)) {
+            if self.give_up.is_due() {
+                return Err(lost(shown, &unwanted(), self.timeout));
+            }
+            // The kernel is not asked in slices: what is left is the limit.
+            let left = self.give_up.left().unwrap_or(CONNECT).max(LOOK);
+            match TcpStream::connect_timeout(a, self.timeout.min(CONNECT).min(left)) {
                 Ok(tcp) => {
                     // Each read and write is short, so that a wait can be ended.
                     let setup = tcp
@@ -269,8 +273,8 @@ impl Connection {
 
     /// Whether something that began then may go on. `heard`: a part of it has come.
     fn still_waits(&self, begun: Instant, heard: bool) -> io::Result<()> {
-        if is_set(&self.enough) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, UNWANTED));
+        if self.give_up.is_due() {
+            return Err(unwanted());
         }
         // One limit for the whole: it may come byte by byte.
         match (begun.elapsed() >= self.timeout, heard) {
@@ -281,8 +285,8 @@ impl Connection {
     }
 }
 
-fn is_set(flag: &Option<Arc<AtomicBool>>) -> bool {
-    flag.as_ref().is_some_and(|f| f.load(Ordering::Acquire))
+fn unwanted() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, UNWANTED)
 }
 
 /// A connection that was there and broke.

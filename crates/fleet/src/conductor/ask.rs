@@ -2,11 +2,10 @@
 //! who is still waited for is told, by name, with what it does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_crew::CrewError;
+use plimsoll_engine::admin::GiveUp;
 use plimsoll_model::Event;
 use plimsoll_setup::{Interrupt, SetupError};
 
@@ -47,7 +46,7 @@ pub struct Barrier<'a> {
     /// Ends the waiting; absent: nothing does.
     pub interrupt: Option<&'a Interrupt>,
     /// Ends it, too, when it is set.
-    pub give_up: Option<Arc<AtomicBool>>,
+    pub give_up: GiveUp,
     /// An agent that is still free after so long does not obey us; absent: whoever is there is waited for.
     pub unheard: Option<Duration>,
     /// Told of what the agents do.
@@ -56,7 +55,14 @@ pub struct Barrier<'a> {
 
 impl<'a> Barrier<'a> {
     pub fn new(what: &'a str, interrupt: &'a Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
-        Self { what, again: AGAIN, interrupt: Some(interrupt), give_up: None, unheard: None, tell }
+        Self {
+            what,
+            again: AGAIN,
+            interrupt: Some(interrupt),
+            give_up: GiveUp::default(),
+            unheard: None,
+            tell,
+        }
     }
 }
 
@@ -134,7 +140,7 @@ impl Link {
                 told = Instant::now();
                 (asked.tell)(Event::Doing(self.roll_of(&waiting, asked.what)));
             }
-            if asked.give_up.as_ref().is_some_and(|enough| enough.load(Ordering::Acquire)) {
+            if asked.give_up.is_due() {
                 return Err(SetupError::Interrupted.into());
             }
             if asked.interrupt.is_some_and(Interrupt::is_requested) {

@@ -4,10 +4,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_crew::CrewError;
+use plimsoll_engine::admin::GiveUp;
 use plimsoll_model::plan::S3Target;
 use plimsoll_model::text::clean;
 use plimsoll_setup::objects::{
@@ -92,7 +93,7 @@ struct BucketFarOff {
 struct Seen {
     server: Option<String>,
     versions: bool,
-    enough: Option<Arc<AtomicBool>>,
+    give_up: GiveUp,
 }
 
 impl BucketFarOff {
@@ -134,7 +135,7 @@ impl BucketFarOff {
     fn ask_one(&self, number: usize, errand: &Errand) -> Result<Result<ErrandDone, StoreFault>, StoreFault> {
         let job = Assignment::Errand(Box::new(errand.clone()));
         let (mut quiet, nobody) = (|_| {}, Interrupt::default());
-        let give_up = self.seen.borrow().enough.clone();
+        let give_up = self.seen.borrow().give_up.clone();
         let barrier = Barrier::new("asking the storage", &nobody, &mut quiet);
         let came = self.link.ask(vec![(number, job)], Barrier { give_up, interrupt: None, ..barrier });
         let came = match came {
@@ -245,8 +246,8 @@ impl ObjectStore for BucketFarOff {
     fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault> {
         asked!(self, BucketCall::Delete { items: items.to_vec() }, BucketReply::Held(held) => held)
     }
-    fn give_up_when(&self, enough: Arc<AtomicBool>) {
-        self.seen.borrow_mut().enough = Some(enough);
+    fn give_up_when(&self, end: GiveUp) {
+        self.seen.borrow_mut().give_up = end;
     }
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
         let prefix = prefix.to_owned();

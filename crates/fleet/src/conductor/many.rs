@@ -135,7 +135,7 @@ fn what_takes_long_is_said_again_more_and_more_seldom() {
         }
     });
     let (interrupt, mut quiet) = (Interrupt::default(), |_| {});
-    let asked = Barrier { give_up: Some(enough), ..Barrier::new("filling", &interrupt, &mut quiet) };
+    let asked = Barrier { give_up: enough.into(), ..Barrier::new("filling", &interrupt, &mut quiet) };
     open.link.ask(vec![(0, Assignment::Rest)], asked).unwrap_err();
     ender.join().unwrap();
     // After 0.3, 0.9, 2.1 and 4.5 s; at three a second it would be eight by now.

@@ -161,7 +161,7 @@ fn first_look(plan: &Plan) -> Result<Look, Fault> {
             target.timeout = Span(target.timeout.0.min(FIRST_ANSWER.0));
             let interrupt = signals::interrupt();
             let admin = admin_for(&target, &interrupt)?;
-            objects::ObjectStore::give_up_when(&admin, interrupt.asked_flag());
+            objects::ObjectStore::give_up_when(&admin, interrupt.asked_flag().into());
             let wanted = WantedObjects::of(w).ok_or_else(|| Fault::bug("a check that prepares objects"))?;
             let found = match objects::find_existing(&wanted, |from| admin.list_objects(&wanted.prefix, from))
             {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_model::count::counted;
 use plimsoll_model::{AgentHost, Environment, Event, Finding, Level};
+use plimsoll_setup::RemovalEnd;
 use plimsoll_setup::removal::{self, How};
 use plimsoll_store::Journal;
 
@@ -74,7 +75,7 @@ impl Session {
     pub(super) fn take_down(&mut self, events: &mut dyn FnMut(Event)) -> Result<Vec<String>, RunError> {
         let keep = self.plan.options.keep;
         let uploads = removal::has_uploads(&self.plan);
-        let how = How { keep, uploads, interrupt: self.interrupt.clone() };
+        let how = How { keep, uploads, end: RemovalEnd::of(&self.interrupt) };
         let mut left = Vec::new();
         // Of a run in one bucket alone it is known what was to be there.
         let mut removed = (self.plan.targets.len() == 1 && !keep).then_some(0);
@@ -107,7 +108,7 @@ impl Session {
                     events(e)
                 }
             };
-            left.extend(claim.stop_server(&mut journal, &mut removal::watched(&self.interrupt, &mut tell))?);
+            left.extend(claim.stop_server(&mut journal, &mut removal::watched(&how.end, &mut tell))?);
             by_errands.extend(claim.by_errands().map(|(who, why)| asked_by(claim.target_name(), &who, why)));
         }
         by_errands.into_iter().for_each(|finding| self.found(finding));

@@ -3,9 +3,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
+use plimsoll_engine::admin::GiveUp;
 use plimsoll_engine::target::s3::keys::is_of_shape;
 use plimsoll_model::text::clean;
 
@@ -210,8 +209,8 @@ impl<S: ObjectStore> ObjectStore for Guarded<S> {
         }
         self.inner.delete(items)
     }
-    fn give_up_when(&self, enough: Arc<AtomicBool>) {
-        self.inner.give_up_when(enough);
+    fn give_up_when(&self, end: GiveUp) {
+        self.inner.give_up_when(end);
     }
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault> {
         self.inner.uploads(prefix)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use plimsoll_model::Event;
 
 use super::store::StoreFault;
-use crate::interrupt::Interrupt;
+use crate::interrupt::RemovalEnd;
 
 /// How long cleaning up waits for a server that is away. Servers restart in seconds; nobody waits for minutes.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,8 +50,7 @@ pub fn patiently<T>(
 /// The real clock. Says once why it waits; a first Ctrl-C while it waits ends the waiting.
 pub struct PatientClock<'a> {
     begun: Instant,
-    interrupt: Interrupt,
-    was_interrupted: bool,
+    end: RemovalEnd,
     told: bool,
     /// Nothing is waited for: it was, in vain.
     in_vain: bool,
@@ -68,10 +67,9 @@ impl std::fmt::Debug for PatientClock<'_> {
 }
 
 impl<'a> PatientClock<'a> {
-    /// Its time begins with it, and an interrupt that came before does not count.
-    pub fn new(interrupt: Interrupt, tell: &'a mut dyn FnMut(Event)) -> Self {
-        let was_interrupted = interrupt.is_requested();
-        Self { begun: Instant::now(), interrupt, was_interrupted, told: false, in_vain: false, tell }
+    /// Its time begins with it.
+    pub fn new(end: RemovalEnd, tell: &'a mut dyn FnMut(Event)) -> Self {
+        Self { begun: Instant::now(), end, told: false, in_vain: false, tell }
     }
 
     /// One that does not wait, where another one of the same server did for as long as is waited.
@@ -91,7 +89,7 @@ impl Waiting for PatientClock<'_> {
     }
 
     fn pause(&mut self, time: Duration, why: &StoreFault) -> bool {
-        if self.interrupt.is_enough() || self.in_vain {
+        if self.end.is_asked() || self.in_vain {
             return false;
         }
         if !std::mem::replace(&mut self.told, true) {
@@ -100,7 +98,7 @@ impl Waiting for PatientClock<'_> {
         }
         let until = Instant::now() + time;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if self.interrupt.is_enough() || (self.interrupt.is_requested() && !self.was_interrupted) {
+            if self.end.is_asked() {
                 return false;
             }
             std::thread::sleep(left.min(Duration::from_millis(50)));
@@ -139,10 +137,10 @@ pub(super) mod tests {
     #[test]
     fn who_waited_in_vain_does_not_wait_again() {
         let mut tell = |_: Event| panic!("nothing is told");
-        let mut clock = PatientClock::new(Interrupt::default(), &mut tell).after(true);
+        let mut clock = PatientClock::new(RemovalEnd::default(), &mut tell).after(true);
         assert!(clock.is_over() && !clock.pause(LONGEST_PAUSE, &away()));
         let mut tell = |_: Event| ();
-        let clock = PatientClock::new(Interrupt::default(), &mut tell).after(false);
+        let clock = PatientClock::new(RemovalEnd::default(), &mut tell).after(false);
         assert!(!clock.is_over());
     }
 

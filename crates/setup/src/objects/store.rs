@@ -1,6 +1,7 @@
 //! The few calls on a bucket that are made outside the measurement. The engine's blocking client does them, here or on another machine
 //! that is asked to; tests do them in memory.
 
+use plimsoll_engine::admin::GiveUp;
 use serde::{Deserialize, Serialize};
 
 /// Why a call failed, as far as the caller has to tell.
@@ -197,8 +198,8 @@ pub trait ObjectStore {
     fn get_version(&self, key: &str, version: &str) -> Result<Option<Vec<u8>>, StoreFault>;
     /// At most 1,000 items; those that are gone already are no error. Gives those that cannot be removed. An error is of the whole.
     fn delete(&self, items: &[Item]) -> Result<Vec<Held>, StoreFault>;
-    /// Calls fail at once from when this is set.
-    fn give_up_when(&self, _: std::sync::Arc<std::sync::atomic::AtomicBool>) {}
+    /// Calls fail at once from when this is due.
+    fn give_up_when(&self, _: GiveUp) {}
     /// All under a prefix, of whatever run.
     fn uploads(&self, prefix: &str) -> Result<Vec<Upload>, StoreFault>;
     /// What was uploaded of it goes with it. One that is gone already is no error.

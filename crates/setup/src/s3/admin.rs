@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use plimsoll_engine::admin::{Admin, AdminError, AdminSetup, DeleteItem, KeepsVersions, Kept, Trouble};
+use plimsoll_engine::admin::{
+    Admin, AdminError, AdminSetup, DeleteItem, GiveUp, KeepsVersions, Kept, Trouble,
+};
 use plimsoll_model::Outcome;
 use plimsoll_model::plan::{Addressing, S3Target};
 use plimsoll_model::text::clean;
@@ -119,8 +120,8 @@ impl ObjectStore for AdminStore {
     fn shows_versions(&self) -> bool {
         self.0.borrow().shows_versions()
     }
-    fn give_up_when(&self, enough: Arc<AtomicBool>) {
-        self.0.borrow_mut().give_up_when(enough);
+    fn give_up_when(&self, end: GiveUp) {
+        self.0.borrow_mut().give_up_when(end);
     }
     fn bucket_exists(&self) -> Result<bool, StoreFault> {
         self.reach(&mut |_| {})

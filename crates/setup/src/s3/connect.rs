@@ -15,7 +15,7 @@ use super::admin::AdminStore;
 use super::asked;
 use super::bucket::{self, Bucket, ClaimBy, Errands, Way};
 use crate::error::SetupError;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, RemovalEnd};
 use crate::objects::{self, Area, FoundObjects, ObjectStore, StoreFault, WantedObjects};
 use crate::removal::{self, How};
 use crate::server::{self, EmbeddedServer, ReadyLine};
@@ -191,7 +191,7 @@ pub fn claim(
     };
     let (access, admin) = reached(plan, name, target, &way, server.as_ref(), interrupt)?;
     // Until the load begins, whoever ends the run waits for no answer.
-    admin.give_up_when(interrupt.asked_flag());
+    admin.give_up_when(interrupt.asked_flag().into());
     // The first request says whether the server is there and lets us in, and what it calls itself.
     let reached = admin.reach(&mut |text| events(Event::Message(text)));
     if let Way::ByErrands(errands, why) = &way {
@@ -222,7 +222,7 @@ pub fn claim(
                 Err(e) => {
                     // What was made until then (the bucket) goes again, if it is known to be there.
                     if !e.unsure {
-                        let how = How { interrupt: interrupt.clone(), ..How::default() };
+                        let how = How { end: RemovalEnd::of(interrupt), ..How::default() };
                         let left = removal::bucket_things(&*admin, journal, name, &how, &mut None, events)?;
                         left.into_iter()
                             .for_each(|text| events(Event::Message(format!("left behind: {text}"))));
@@ -256,7 +256,7 @@ fn look(
     interrupt: &Interrupt,
 ) -> Result<BucketClaim, SetupError> {
     let (access, admin) = reached(plan, name, target, &way, None, interrupt)?;
-    admin.give_up_when(interrupt.asked_flag());
+    admin.give_up_when(interrupt.asked_flag().into());
     Ok(BucketClaim {
         access,
         area: None,
@@ -303,7 +303,7 @@ fn others_answer(
     const LEAVE_OUT: &str = "Correct or omit this endpoint: all endpoints must serve the same bucket";
     for (number, endpoint) in access.endpoints.iter().enumerate().skip(1) {
         let store = way.bucket(access, name, number)?;
-        store.give_up_when(interrupt.asked_flag());
+        store.give_up_when(interrupt.asked_flag().into());
         let bucket = &access.target.bucket;
         match store.bucket_exists() {
             Ok(there) if there == exists => {}

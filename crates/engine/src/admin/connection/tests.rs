@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use super::*;
@@ -61,13 +62,32 @@ fn a_handshake_that_trickles_is_given_up_at_the_limit() {
 fn nobody_waits_for_a_handshake_that_is_not_wanted_any_more() {
     let mut connection = to(server(|tcp| trickle(tcp, 22)), NEVER * 3);
     let enough = Arc::new(AtomicBool::new(false));
-    connection.enough = Some(enough.clone());
+    connection.give_up = enough.clone().into();
     thread::spawn(move || {
         thread::sleep(Duration::from_millis(300));
         enough.store(true, Ordering::Release);
     });
     let lost = asked(connection, Vec::new());
     assert!(lost.message.starts_with("no longer waiting"), "{lost:?}");
+}
+
+/// A first Ctrl-C while a run cleaned up was obeyed after the whole time-out, or when the server's wish to wait was over.
+#[test]
+fn nobody_waits_longer_than_so_long_after_it_was_asked_for() {
+    let silent = server(|tcp| drop(tcp.peek(&mut [0; 9]).map(|_| thread::sleep(NEVER))));
+    let mut connection = to(silent, NEVER * 3);
+    let asked_ns = Arc::new(AtomicU64::new(0));
+    connection.give_up = GiveUp::default().or_after(Arc::clone(&asked_ns), Duration::from_millis(300));
+    assert!(!connection.is_unwanted() && connection.give_up.left().is_none(), "nobody asked");
+    let begun = Instant::now();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        asked_ns.store(crate::ring::monotonic_ns(), Ordering::Release);
+    });
+    connection.pause(NEVER * 3);
+    assert!(connection.is_unwanted() && begun.elapsed() >= Duration::from_millis(500), "it has its time");
+    let lost = asked(connection, Vec::new());
+    assert!(lost.message.starts_with("no longer waiting") && begun.elapsed() < NEVER, "{lost:?}");
 }
 
 /// The server's side of a connection, after the handshake.
