@@ -322,6 +322,8 @@ impl Admin {
                 tell(format!("waiting for the server: {why}. {} attempts left", ATTEMPTS - 1));
             }
             let asked = result.ok().and_then(|a| a.head.retry_after_s()).map(Duration::from_secs);
+            // No pause is a wish once; with each refusal it is none.
+            let asked = asked.filter(|t| attempt == 1 || !t.is_zero());
             self.connection.pause(asked.unwrap_or(pause).min(Duration::from_secs(10)));
             pause *= 2;
         }

@@ -64,6 +64,8 @@ impl Machine {
         // Half of it by chance, so that slots do not come back together.
         let r = s.n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let spread = |full: u64| full / 2 + (full / 2).saturating_mul(r) / u64::from(u32::MAX);
+        // `Retry-After: 0`, or a time that has passed, is taken at its word once. Where it is said with each refusal it says nothing.
+        let asked_s = asked_s.filter(|t| *t > 0 || s.throttles == 1);
         let pause = match (on_throttle, asked_s) {
             (OnThrottle::Record, _) => return,
             (OnThrottle::Pause, _) => spread(SHORT_PAUSE_NS),

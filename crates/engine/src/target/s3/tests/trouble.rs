@@ -169,6 +169,22 @@ fn throttling_is_told_apart_and_obeyed() {
     }
 }
 
+/// `Retry-After: 0`, or a time that has passed, with every refusal: the same request was sent again at once, thousands of times a second.
+#[test]
+fn who_is_refused_again_and_again_without_a_pause_makes_one() {
+    for asked in ["0", "Thu, 01 Jan 1970 00:00:10 GMT"] {
+        let refusal = error("429 Too Many Requests", "", &format!("Retry-After: {asked}\r\n"));
+        let server = Server::start(move |_| Reply::Bytes(refusal.clone()));
+        let mut case = Case::new(&[&server]);
+        case.target.on_throttle = OnThrottle::Backoff;
+        case.run_both(&[op(OpKind::Get, 1, 5); 4], |ran| {
+            let holds: Vec<u64> = ran.done.iter().map(|d| d.hold_until_ns).collect();
+            assert_eq!(holds[0], 0, "once it is taken at its word");
+            assert!(holds[1] > 0 && holds[2] > holds[1] && holds[3] > holds[2], "{holds:?}");
+        });
+    }
+}
+
 #[test]
 fn silence_ends_with_the_time_out_and_costs_the_connection() {
     let server = Server::start(|r| {
