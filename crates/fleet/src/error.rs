@@ -51,3 +51,22 @@ impl From<CrewError> for AgentRefusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On its way from an agent it stays what it is: a search ends with it, and is no failed run.
+    #[test]
+    fn what_takes_longer_than_the_budget_is_that_at_the_conductor_too() {
+        let here = CrewError::OutOfTime { problem: "too slow".into(), remedy: "Wait".into() };
+        let sent = serde_json::to_string(&AgentRefusal::from(here)).unwrap();
+        let come: AgentRefusal = serde_json::from_str(&sent).unwrap();
+        let CrewError::OutOfTime { problem, remedy } = come.of_agent("lg-1") else {
+            panic!("{sent}");
+        };
+        assert_eq!((problem.as_str(), remedy.as_str()), ("agent lg-1: too slow", "Wait"));
+        let other = serde_json::to_string(&AgentRefusal::new("no", "")).unwrap();
+        assert!(!other.contains("out_of_time"), "{other}");
+    }
+}
