@@ -51,8 +51,9 @@ const ASKED: f64 = 0.8;
 /// What passes differs by no more than this from window to window (coefficient of variation; guess: edges of slices).
 const ALIKE: f64 = 0.15;
 
-/// What a window lets through passes at its begin: in so many goes per window at the most (edges of slices, and stalls).
-const IN_ONE_GO: f64 = 1.5;
+/// Ops that come one by one are a rate, however few they are: what a window of a quota lets through is more than one. (Two of them in a second, half
+/// a second apart, are no quota of two.)
+pub(crate) const ONE_BY_ONE: f64 = 1.5;
 
 /// A quota per fixed window, its period and units, with the evidence that it takes: the same amount passes in each, and in the silence
 /// between, others were refused. A client that backs off is silent by itself, and at a rhythm of its own. `refused`: per slice; empty: not
@@ -68,12 +69,11 @@ pub(crate) fn quota(x: &[f64], dt: f64, refused: &[f64]) -> Option<(f64, f64)> {
             return None;
         }
     }
-    // Ops that come one by one are a rate, however few they are: two of them in a second, half a second apart, are no quota of two.
+    let (period_s, units) = alike(x, dt, period_s)?;
+    // Of windows too short for a period of slices several make one.
     let goes = x.chunk_by(|a, b| (*a < low) == (*b < low)).filter(|run| run[0] >= low).count();
-    if goes as f64 > IN_ONE_GO * (x.len() as f64 * dt / period_s) {
-        return None;
-    }
-    alike(x, dt, period_s)
+    let each = (goes as f64 / (x.len() as f64 * dt / period_s)).round().max(1.0);
+    Some((period_s / each, units / each))
 }
 
 /// The same for windows that are known: `None` where what passes differs from one to the next.
@@ -112,10 +112,15 @@ mod tests {
     fn ops_that_come_one_by_one_are_no_quota() {
         let x: Vec<f64> = (0..200).map(|i| if matches!(i % 5, 0 | 3) { 5.0 } else { 0.0 }).collect();
         let refused = vec![50.0; x.len()];
-        assert_eq!(quota(&x, 0.2, &refused), None);
+        let (period_s, units) = quota(&x, 0.2, &refused).unwrap();
+        assert!((period_s - 0.5).abs() < 1e-9 && units < ONE_BY_ONE, "{period_s} {units}");
         let both: Vec<f64> = (0..200).map(|i| if i % 5 == 0 { 10.0 } else { 0.0 }).collect();
         let (period_s, units) = quota(&both, 0.2, &refused).unwrap();
         assert!((period_s - 1.0).abs() < 1e-9 && (units - 2.0).abs() < 1e-9, "{period_s} {units}");
+        // 20 in each 0.4 s, which is no period of three slices.
+        let short: Vec<f64> = (0..200).map(|i| if i % 2 == 0 { 100.0 } else { 0.0 }).collect();
+        let (period_s, units) = quota(&short, 0.2, &refused).unwrap();
+        assert!((period_s - 0.4).abs() < 1e-9 && (units - 20.0).abs() < 1e-9, "{period_s} {units}");
     }
 
     /// 100 in each 10 s, and a series that ends 2 s after the begin of its seventh window: not 700 in 62 s.

@@ -159,7 +159,10 @@ pub fn judge(x: &[f64], dt: f64, fit: &TierFit, context: &ThrottleContext) -> Th
     let strongest = steps.iter().map(|s| &s.verdict).max_by_key(|v| rank(v)).filter(|v| rank(v) > 0).cloned();
     let verdict = strongest.unwrap_or_else(|| {
         let known = context.window_s.and_then(|window_s| silence::alike(x, dt, window_s));
-        let seen = || quota(x, dt, &context.refused_per_s).filter(|(_, n)| !in_step(context, *n));
+        let seen = || {
+            let more = |n: f64| n > silence::ONE_BY_ONE && !in_step(context, n);
+            quota(x, dt, &context.refused_per_s).filter(|(_, n)| more(*n))
+        };
         if let Some((period_s, units)) = known.or_else(seen) {
             return ThrottleVerdict::FixedWindow { period_s, units };
         }

@@ -86,7 +86,7 @@ const PARTS: &[Part] = &[
 
 /// Seeds that no method was tuned on. METHODOLOGY.md counts how often each set was looked at; a set that was looked at more than
 /// once, with changes in between, is retired (those from 7,000,000,000 to 73,000,000,000 were).
-const HOLD_OUT: u64 = 79_000_000_000;
+const HOLD_OUT: u64 = 83_000_000_000;
 const TUNING: u64 = 1_000_000_000;
 
 pub fn main(args: &[String]) -> ExitCode {

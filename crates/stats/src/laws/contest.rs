@@ -52,7 +52,27 @@ pub struct LawFit {
     p: Parameters,
 }
 
+/// A count over a period has forgotten after so many of them (and a little more, for its begin); a quota of a clock's period may be given twice
+/// within one.
+const REMEMBERS: f64 = 1.2;
+
 impl LawFit {
+    /// What passes for longer than this does not pass because less was asked for before, seconds; 0: no period is of this law.
+    pub fn memory_s(&self) -> f64 {
+        let periods = match self.law {
+            RivalLaw::Calendar | RivalLaw::CalendarBan => 2.0,
+            RivalLaw::Bucket
+            | RivalLaw::Ban
+            | RivalLaw::CountsRefused
+            | RivalLaw::UntilCalm
+            | RivalLaw::CountsPassed
+            | RivalLaw::CountsAtLooks
+            | RivalLaw::TakesFirst
+            | RivalLaw::Slower => REMEMBERS,
+        };
+        self.period_s.map_or(0.0, |s| periods * s)
+    }
+
     /// How it stands at the record's end.
     pub fn state(&self, record: &LoadRecord) -> LawState {
         Self::states([self], record)[0]
@@ -78,6 +98,11 @@ impl LawState {
     /// at most so many seconds of it. `None`: not within them.
     pub fn first_refusal_s(&self, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
         self.limiter.first_refusal_s(self.now_s, rest_s, per_s, most_s)
+    }
+
+    /// When most of such a load would pass first.
+    pub fn first_passing_s(&self, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
+        self.limiter.first_passing_s(self.now_s, rest_s, per_s, most_s)
     }
 }
 
@@ -126,7 +151,12 @@ impl LawCandidate {
         let shut_s = match self.law {
             RivalLaw::Ban => Some(third),
             RivalLaw::CalendarBan | RivalLaw::UntilCalm | RivalLaw::Slower => Some(fourth),
-            RivalLaw::Bucket | RivalLaw::Calendar | RivalLaw::CountsRefused | RivalLaw::TakesFirst => None,
+            RivalLaw::Bucket
+            | RivalLaw::Calendar
+            | RivalLaw::CountsRefused
+            | RivalLaw::CountsPassed
+            | RivalLaw::CountsAtLooks
+            | RivalLaw::TakesFirst => None,
         };
         LawFit {
             law: self.law,
@@ -147,8 +177,8 @@ fn ln_likelihood(error: f64, floor: f64, n: f64) -> f64 {
     -n * error.max(floor).ln()
 }
 
-/// Holds the laws against the record; `None`: too little was refused to tell any.
-pub fn contest(record: &LoadRecord) -> Option<LawContest> {
+/// Holds the laws that a probe of so many seconds can tell against the record; `None`: too little was refused to tell any.
+pub fn contest(record: &LoadRecord, budget_s: f64) -> Option<LawContest> {
     // Each replay goes through all of it: hours of load would be replayed for minutes.
     if record.slices().len() > MOST_SLICES {
         return None;
@@ -158,7 +188,8 @@ pub fn contest(record: &LoadRecord) -> Option<LawContest> {
         return None;
     }
     let guess = Guess::of(record);
-    let mut all: Vec<LawCandidate> = RIVALS.iter().flat_map(|law| fitted(&judge, *law, &guess)).collect();
+    let laws = RIVALS.iter().filter(|l| l.takes_s() <= budget_s);
+    let mut all: Vec<LawCandidate> = laws.flat_map(|law| fitted(&judge, *law, &guess)).collect();
     all.sort_by(|a, b| a.error.total_cmp(&b.error));
     let n = judge.independent(&all[0]);
     let floor = judge.floor;

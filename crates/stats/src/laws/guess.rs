@@ -2,7 +2,7 @@
 
 use super::errors::{BIN_S, SHUT};
 use super::replay::Parameters;
-use super::{LoadRecord, LoadSlice, RivalLaw};
+use super::{LoadRecord, LoadSlice, RivalLaw, looks};
 use crate::math;
 
 /// What the record suggests by itself.
@@ -19,11 +19,14 @@ pub(super) struct Guess {
     shut_s: (f64, f64),
     /// When it opened again under a load, seconds from the begin of the record.
     opens_s: Vec<f64>,
+    /// See [`looks::starts`].
+    looks: Vec<Parameters>,
 }
 
 impl Guess {
     pub fn of(record: &LoadRecord) -> Self {
-        let mut g = Self { shut_s: (0.0, f64::INFINITY), ..Self::default() };
+        let looks = looks::starts(record);
+        let mut g = Self { shut_s: (0.0, f64::INFINITY), looks, ..Self::default() };
         let began_s = record.slices().first().map_or(0.0, |s| s.at_s);
         let mut pushed = Vec::new();
         // Since then nothing has passed of what came.
@@ -140,15 +143,21 @@ impl Guess {
                 RivalLaw::Calendar
                 | RivalLaw::CalendarBan
                 | RivalLaw::CountsRefused
-                | RivalLaw::UntilCalm => {}
+                | RivalLaw::UntilCalm
+                | RivalLaw::CountsPassed
+                | RivalLaw::CountsAtLooks => {}
             }
+        }
+        if law == RivalLaw::CountsAtLooks {
+            return self.looks.clone();
         }
         if !law.has_phase() {
             return out;
         }
-        for period_s in PERIODS_S {
+        let longest_s = if law == RivalLaw::CountsPassed { LONGEST_PASSED_S } else { f64::INFINITY };
+        for period_s in PERIODS_S.into_iter().filter(|s| *s <= longest_s) {
             let quotas = match law {
-                RivalLaw::Calendar => vec![self.pushed * period_s],
+                RivalLaw::Calendar | RivalLaw::CountsPassed => vec![self.pushed * period_s],
                 _ => vec![self.free * period_s],
             };
             // What begins with the first attempt after a rest has a phase for the first period only.
@@ -174,6 +183,8 @@ const PERIODS_S: [f64; 23] = [
     0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 15.0, 20.0, 30.0, 40.0, 45.0, 60.0, 90.0,
     120.0, 300.0, 600.0, 3600.0,
 ];
+/// A count of what passed over a longer period is told by no budget of minutes, and explains by chance what a quota per period does.
+const LONGEST_PASSED_S: f64 = 60.0;
 /// Times without a refusal, or without an attempt, after which all is forgiven.
 const CALM_S: [f64; 7] = [5.0, 8.0, 11.0, 14.0, 18.0, 24.0, 35.0];
 /// Times of first refusals nearer to each other than this tell no rate.

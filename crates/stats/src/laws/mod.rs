@@ -8,6 +8,7 @@
 mod contest;
 mod errors;
 mod guess;
+mod looks;
 mod record;
 mod replay;
 mod search;

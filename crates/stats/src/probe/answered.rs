@@ -201,7 +201,7 @@ impl ProbeOutcome {
         let text = format!(
             "{tried} Of {} laws that were fitted to all attempts, {} explains best what passed: {} to {} \
              op/s{period}{shut}{next}.{insisting}",
-            RIVALS.len(),
+            self.contest.as_ref().map_or(RIVALS.len(), |c| c.fits.len()),
             l.fit.law.words(),
             n(low),
             n(high),

@@ -84,7 +84,7 @@ impl Probe {
             if refused.max(t.refused_from(0.0, dt)) >= super::cause::REFUSED {
                 // A law's rate that held before does all the same.
                 self.questions.was_refused(b.offered);
-                self.questions.contest = crate::laws::contest(&self.record);
+                self.questions.contest = crate::laws::contest(&self.record, self.options.budget_s);
                 if let Some(action) = self.tell_what_held() {
                     return action;
                 }

@@ -56,7 +56,13 @@ impl ByLaw {
             }
             false => self.refused,
         };
-        Estimate { value, low: HELD_AT_LEAST * self.offered, high, n_eff: 1.0 }
+        // For less than the law's period, what passed may be what was not asked for before: then it is the law alone that says how low it may be.
+        let low = HELD_AT_LEAST * self.offered;
+        let low = match self.fit.memory_s() > self.seconds && self.fit.law != RivalLaw::Calendar {
+            true => low.min(self.fit.rate_bounds.0),
+            false => low,
+        };
+        Estimate { value, low, high, n_eff: 1.0 }
     }
 }
 
@@ -85,6 +91,8 @@ pub(super) struct LawTrial {
 enum LawStep {
     /// What tells most between the laws that are left; and when the likeliest says that it is refused, seconds.
     Explore { offered: f64, length_s: f64, foreseen_s: Option<f64> },
+    /// A little of it, until it is let in again; and when the likeliest says so, seconds.
+    Watch { offered: f64, foreseen_s: Option<f64> },
     /// The rate, for long.
     Holds,
     /// More than the rate: the law says when that is refused.
@@ -146,7 +154,7 @@ const LITTLE: f64 = 0.1;
 /// A rate that was not tried, or not from above, may lie so much further away than the law's own bounds: with half as much, three of 1,120 statements more
 /// were wrong on seeds that nothing was tuned on. (Where the last two trials have to be as foretold, fewer
 /// rates are told and no fewer wrong ones; where none has to, four times as many wrong ones.)
-const FORETOLD: f64 = 1.1;
+pub(super) const FORETOLD: f64 = 1.1;
 
 /// Of a trial whose refusal is foreseen at that time, seconds.
 fn length_of(foreseen_s: f64) -> f64 {
@@ -173,6 +181,9 @@ impl LawTrial {
             LawStep::Explore { offered, .. } => {
                 format!("telling laws apart ({law} is the likeliest): offering {} op/s", n(offered))
             }
+            LawStep::Watch { .. } => {
+                format!("telling laws apart ({law} is the likeliest): when does it let in again?")
+            }
             LawStep::Holds => format!("{law}: do {} op/s hold without refusals?", n(self.law.offered)),
             LawStep::Above { offered, .. } => {
                 format!("{law}: are {} op/s refused when it says so?", n(offered))
@@ -183,8 +194,13 @@ impl LawTrial {
     pub fn rest_s(&self) -> f64 {
         match self.step {
             LawStep::Explore { .. } | LawStep::Holds => self.law.rest_s,
-            LawStep::Above { .. } => 0.0,
+            LawStep::Above { .. } | LawStep::Watch { .. } => 0.0,
         }
+    }
+
+    /// It is to be refused, until it passes.
+    pub fn watches(&self) -> bool {
+        matches!(self.step, LawStep::Watch { .. })
     }
 }
 
@@ -197,7 +213,7 @@ impl Probe {
         if is_window || self.questions.law_trials >= MOST_TRIES {
             return None;
         }
-        self.questions.contest = laws::contest(&self.record);
+        self.questions.contest = laws::contest(&self.record, self.options.budget_s);
         let found = self.questions.contest.clone()?;
         // A rate that would not be asked for is none to ask for.
         let least_per_s = (LEAST_SHARE * self.record.most_per_s()).max(LEAST_PER_S);
@@ -257,6 +273,11 @@ impl Probe {
                 self.questions.law_trials += 1;
                 trial.law.rest_s = d.rest_s;
                 let state = best.state(&self.record);
+                if d.watches {
+                    let foreseen_s = state.first_passing_s(d.rest_s, d.offered, d.length_s);
+                    trial.step = LawStep::Watch { offered: d.offered, foreseen_s };
+                    return Some(self.offer_law(trial, d.offered, d.length_s, 0.0));
+                }
                 let foreseen_s = state.first_refusal_s(d.rest_s, d.offered, d.length_s);
                 trial.step = LawStep::Explore { offered: d.offered, length_s: d.length_s, foreseen_s };
                 let rest_s = (d.rest_s - rested_s).max(0.0);
@@ -400,6 +421,11 @@ impl Probe {
                 self.was_foretold(&l.law.fit, foreseen_s, t.first_refusal(dt).map(|(s, _)| s));
                 let passed = (!refused && ok >= hold::SHORT_OF * offered).then_some((offered, length_s));
                 self.law_failed(l, passed, of_it(offered), t)
+            }
+            LawStep::Watch { offered, foreseen_s } => {
+                let passed_s = t.first_passing_s(dt, offered);
+                self.was_foretold(&l.law.fit, foreseen_s, passed_s);
+                self.law_failed(l, None, None, t)
             }
             LawStep::Holds if refused || ok < hold::SHORT_OF * l.law.offered => {
                 self.law_failed(l, None, of_it(l.law.offered), t)

@@ -4,7 +4,7 @@
 //! Each law foresees when the first op of a trial is refused. Those that foresee the same can't be told apart by it; the information is the
 //! entropy of what is foreseen, weighed by how likely each law is.
 
-use crate::laws::{LawFit, LawHypothesis, LoadRecord};
+use crate::laws::{LawFit, LawHypothesis, LawState, LoadRecord};
 use crate::math;
 
 /// A trial.
@@ -16,6 +16,8 @@ pub(super) struct TrialDesign {
     pub rest_s: f64,
     /// Until all that foresee a refusal have foreseen it.
     pub length_s: f64,
+    /// It is refused, and ends when it passes.
+    pub watches: bool,
 }
 
 /// What is open, and may be spent.
@@ -81,12 +83,55 @@ pub(super) fn design(record: &LoadRecord, laws: &[LawHypothesis], b: DesignBound
             let cost_s = rest_s - b.rested_s + mean_s + BETWEEN_S;
             let worth = information / cost_s;
             if information >= LEAST && best.is_none_or(|(w, _)| worth > w) {
-                best = Some((worth, TrialDesign { offered, rest_s, length_s }));
+                best = Some((worth, TrialDesign { offered, rest_s, length_s, watches: false }));
             }
         }
     }
+    if let Some((worth, watched)) = watch(&states, laws, b)
+        && best.is_none_or(|(w, _)| worth > w)
+    {
+        best = Some((worth, watched));
+    }
     best.map(|(_, d)| d)
 }
+
+/// Who is shut out now is let in again at a time on which laws disagree: a little is offered until then.
+fn watch(states: &[LawState], laws: &[LawHypothesis], b: DesignBounds) -> Option<(f64, TrialDesign)> {
+    let longest_s = b.longest_s.min(b.most_s - BETWEEN_S);
+    if longest_s < AFTER_S {
+        return None;
+    }
+    let rates = laws.iter().flat_map(|h| WATCH_SHARES.map(|share| share * h.fit.rate_per_s));
+    let rates = rates.filter(|r| (b.least_per_s..b.most_per_s).contains(r)).collect();
+    let tries = math::distinct(rates, WATCH_APART, MOST_WATCHED).into_iter().filter_map(|offered| {
+        let mut outcomes: Vec<(Option<f64>, f64)> = states
+            .iter()
+            .zip(laws)
+            .map(|(s, h)| (s.first_passing_s(b.rested_s, offered, longest_s), h.weight))
+            .collect();
+        let information = entropy(&mut outcomes);
+        let last = outcomes.iter().filter_map(|o| o.0).fold(0.0, f64::max);
+        let length_s = (1.15 * last + AFTER_S).min(longest_s);
+        let opens: f64 = outcomes.iter().filter(|o| o.0.is_some()).map(|o| o.1).sum();
+        let mean_s: f64 = outcomes
+            .iter()
+            .map(|(at, w)| w * at.map_or(length_s + LOST_S, |s| (s + WATCHED_S).min(length_s)))
+            .sum();
+        let design = TrialDesign { offered, rest_s: b.rested_s, length_s, watches: true };
+        (information >= LEAST && opens >= OPENS).then_some((information / (mean_s + BETWEEN_S), design))
+    });
+    tries.max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Multiples of a law's rate that are offered to see when it lets in again, how far apart, and how many of them.
+const WATCH_SHARES: [f64; 2] = [0.1, 0.5];
+const WATCH_APART: f64 = 1.5;
+const MOST_WATCHED: usize = 6;
+/// It is worth it where so much of the likelihood is of laws that let in; to those that want it calm first it costs the rest, as well, seconds.
+const OPENS: f64 = 0.6;
+const LOST_S: f64 = 60.0;
+/// It goes on for so long after the first passed, seconds.
+pub(super) const WATCHED_S: f64 = 2.0;
 
 /// Of what is foreseen, bits. Weights add up to one.
 fn entropy(outcomes: &mut [(Option<f64>, f64)]) -> f64 {

@@ -6,6 +6,7 @@ use super::{AtOnce, ByLaw, Capacity, Cause, DrainEvidence, Found, HeldBack, Prob
 use crate::advice::{Amounts, BurstTokens, LimitLaw, WindowQuota};
 use crate::laws::RivalLaw;
 use crate::shape;
+use crate::silence::ONE_BY_ONE;
 
 /// A load that shows whether a limit goes on growing lasts for so much longer, seconds (a choice: as a steady window has to).
 const MORE_S: f64 = 60.0;
@@ -54,7 +55,7 @@ impl ProbeOutcome {
         };
         match won.fit.law {
             RivalLaw::Bucket => None,
-            RivalLaw::Calendar => {
+            RivalLaw::Calendar | RivalLaw::CountsPassed => {
                 let period_s = won.fit.period_s?;
                 let window = WindowQuota { period_s, units: won.fit.rate_per_s * period_s };
                 Some(LimitLaw::Window(Amounts { ops: Some(window), bytes: None }))
@@ -63,7 +64,9 @@ impl ProbeOutcome {
             // How long it has to be calm is not seen before it was: the rest before the trial was enough.
             RivalLaw::UntilCalm | RivalLaw::Slower => Some(insisting(self.ops.shut_s(), Some(won.rest_s))),
             // Not down to almost nothing: that is told as a penalty.
-            RivalLaw::CountsRefused | RivalLaw::TakesFirst => Some(insisting(self.ops.shut_s(), None)),
+            RivalLaw::CountsRefused | RivalLaw::CountsAtLooks | RivalLaw::TakesFirst => {
+                Some(insisting(self.ops.shut_s(), None))
+            }
         }
     }
 
@@ -71,7 +74,8 @@ impl ProbeOutcome {
         let limited = |r: Resource| self.is_limited(r);
         let of = |r: Resource| if r == Resource::Ops { &self.ops } else { &self.bytes };
         let window = |r: Resource| {
-            let (period_s, units) = of(r).window().filter(|_| limited(r))?;
+            let several = |units: f64| r != Resource::Ops || units > ONE_BY_ONE;
+            let (period_s, units) = of(r).window().filter(|(_, units)| limited(r) && several(*units))?;
             Some(WindowQuota { period_s, units })
         };
         let windows = Amounts { ops: window(Resource::Ops), bytes: window(Resource::Bytes) };

@@ -19,8 +19,10 @@ mod connection;
 mod cost;
 mod design;
 mod drain;
+mod explained;
 mod grows;
 mod hold;
+mod kept_waiting;
 mod ladder;
 mod law;
 mod micro;
@@ -325,14 +327,19 @@ impl Probe {
 
     /// What is known so far.
     pub fn outcome(&self) -> ProbeOutcome {
-        ProbeOutcome::of(
+        let mut out = ProbeOutcome::of(
             &self.tracks,
             self.large_bytes,
             self.elapsed_s(),
             &self.options,
             &self.questions,
             &self.record,
-        )
+        );
+        // Until then it is what is held back from.
+        if matches!(self.state, State::Done) {
+            out.forget_what_waited();
+        }
+        out
     }
 
     /// Whose ops drain it.
@@ -370,14 +377,17 @@ impl Probe {
 
     fn finish(&mut self) -> ProbeAction {
         self.state = State::Done;
+        if self.questions.answers.by_law.is_none() {
+            self.questions.contest = laws::contest(&self.record, self.options.budget_s);
+            self.forget_what_is_explained();
+        }
         let a = self.questions.answers;
         let rate =
             a.by_law.is_some() || matches!(a.held_back, Some(HeldBack::Same { .. } | HeldBack::More { .. }));
-        if self.questions.answers.by_law.is_none() {
-            self.questions.contest = laws::contest(&self.record);
-            if let Some(law) = self.foretold_law().filter(|_| !rate || self.outcome().ops.known().is_none()) {
-                self.law_is(law);
-            }
+        if a.by_law.is_none()
+            && let Some(law) = self.foretold_law().filter(|_| !rate || self.outcome().ops.known().is_none())
+        {
+            self.law_is(law);
         }
         if a.at_once.is_none() && !rate && self.questions.answers.by_law.is_none() {
             self.questions.answers.at_once = self.questions.maybe_at_once;

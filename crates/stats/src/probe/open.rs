@@ -135,7 +135,7 @@ pub(super) fn refused_rate(f: &Found, answers: &Answers) -> Option<Open> {
             words::about(e.high, 3)
         ),
         Some(Penalty::CostsTokens(e)) => format!(
-            "the highest rate of {unit} without refusals is at least {} per second: no higher rate was reached",
+            "the highest rate of {unit} without refusals is at least {} per second: no higher rate was reached, and a larger --budget would try one",
             words::about(e.low, 3)
         ),
         _ if f.passed_per_s() > 0.0 => format!(

@@ -242,6 +242,8 @@ pub struct ProbeOutcome {
     pub answers: Answers,
     /// Refusals are answered so late, seconds; absent: at once.
     pub refused_after_s: Option<f64>,
+    /// Clients were kept waiting for their refusals, and nobody held back: no rate is told.
+    pub kept_waiting: bool,
     /// A limit that grows while it is asked.
     pub grows: Option<Growth>,
     /// How the laws of limiters that refuse stood, when they were held against each other last.
@@ -269,6 +271,7 @@ impl ProbeOutcome {
             moves_bytes: o.moves_bytes,
             answers,
             refused_after_s: record.refused_after_s(),
+            kept_waiting: false,
             grows: growth(record),
             contest: questions.contest.clone(),
             elapsed_s,
@@ -337,7 +340,7 @@ impl ProbeOutcome {
     }
 
     /// Neither resource has a rate that is a limit's.
-    fn forget_rates(&mut self) {
+    pub(super) fn forget_rates(&mut self) {
         for f in [&mut self.ops, &mut self.bytes] {
             f.no_bucket();
             f.sustained = None;
@@ -387,7 +390,7 @@ impl ProbeOutcome {
             Resource::Ops => &self.ops,
             Resource::Bytes => &self.bytes,
         };
-        if r == Resource::Bytes && self.large_are_refused_as_small() {
+        if r == Resource::Bytes && (self.kept_waiting || self.large_are_refused_as_small()) {
             return Cause::None;
         }
         // It refuses, and not by the law that its plateau seemed to have.
@@ -395,7 +398,7 @@ impl ProbeOutcome {
             || matches!(self.answers.held_back, Some(HeldBack::More { .. } | HeldBack::Less { .. }));
         let unclear =
             self.answers.is_unclear && self.answers.by_law.is_none() && found.cause() == Cause::Refusals;
-        if r == Resource::Ops && (other_law || unclear || self.grows.is_some()) {
+        if r == Resource::Ops && (other_law || unclear || self.kept_waiting || self.grows.is_some()) {
             return Cause::Refusing;
         }
         match self.seen_twice() {
@@ -460,7 +463,9 @@ impl ProbeOutcome {
             Cause::Bucket | Cause::Refusals | Cause::Held => true,
             Cause::Refusing => {
                 let costs = matches!(self.answers.penalty, Some(Penalty::CostsTokens(_)));
-                let more = matches!(self.answers.held_back, Some(HeldBack::More { .. }));
+                // What passed for a moment is what a load gets that insists.
+                let more =
+                    matches!(self.answers.held_back, Some(HeldBack::More { seconds, .. }) if seconds > 0.0);
                 let told = costs || more || self.answers.by_law.is_some();
                 // Bounds that are far apart are no rate.
                 told && r == Resource::Ops && self.ops.known().is_some()

@@ -8,6 +8,7 @@ use super::bisect::Bisection;
 use super::by_law::{ByLaw, Interrupted, LawTrial};
 use super::cause;
 use super::cost::{Cost, cost};
+use super::design::WATCHED_S;
 use super::hold::{self, HeldBack, HoldSearch};
 use super::plateau::Plateau;
 use super::{
@@ -222,6 +223,12 @@ impl Trial {
         if !self.ends_early() {
             return false;
         }
+        if let (Question::Law(l), Some(offered)) = (self.question, self.offered_per_s)
+            && l.watches()
+        {
+            let seen_s = self.seen.ok.len() as f64 * dt;
+            return self.first_passing_s(dt, offered).is_some_and(|s| seen_s >= s + WATCHED_S);
+        }
         // The start may still be refused for what went before.
         let start_s = if matches!(self.question, Question::Hold(_)) { hold::START_S } else { 0.0 };
         let from = (start_s / dt).round() as usize;
@@ -253,6 +260,13 @@ impl Trial {
     pub fn first_refusal(&self, dt: f64) -> Option<(f64, f64)> {
         let at = self.seen.refused.iter().position(|r| *r > 0.0)?;
         Some((at as f64 * dt, self.seen.ok.iter().take(at).sum::<f64>() * dt))
+    }
+
+    /// When most of what was offered passed first, in a second of it; seconds from its begin.
+    pub fn first_passing_s(&self, dt: f64, offered: f64) -> Option<f64> {
+        let n = ((1.0 / dt).round() as usize).max(1);
+        let most = 0.5 * offered * n as f64;
+        self.seen.ok.windows(n).position(|w| w.iter().sum::<f64>() >= most).map(|i| i as f64 * dt)
     }
 
     /// Whether most of its first second was refused, be it later.

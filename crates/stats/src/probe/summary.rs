@@ -9,6 +9,7 @@ use super::cost::Cost;
 use super::questions::BurstLaw;
 use super::{Capacity, Cause, DrainEvidence, Found, ProbeOutcome, Resource};
 use crate::laws::{LawContest, RivalLaw};
+use crate::silence::ONE_BY_ONE;
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -103,7 +104,7 @@ impl ProbeOutcome {
         let mut out = Vec::new();
         for f in self.looked_for() {
             let unit = f.resource.name();
-            out.push((format!("{unit}: why a limit"), self.cause_of(f.resource).words().into()));
+            out.push((format!("{unit}: why a limit"), self.shows(f.resource).into()));
             out.push((format!("{unit}: in flight"), f.concurrency.to_string()));
             for (i, d) in f.drains.iter().enumerate() {
                 out.push((format!("{unit} drain {}", i + 1), drain_words(d)));
@@ -188,11 +189,7 @@ impl ProbeOutcome {
             (Some(d), Some(s)) if cause != Cause::Refusing => straight(s.wander_s, f.resource, d.rate),
             _ => String::new(),
         };
-        // The rate that a load gets which holds back was found by itself.
-        let shows = match cause {
-            Cause::Refusing if self.is_proved(f.resource) => "refusals",
-            cause => cause.words(),
-        };
+        let shows = self.shows(f.resource);
         let text = format!("Evidence for the limit on {unit}: {shows}; {how}{held}.");
         let mut why = Finding::new("F40", LIMIT_CAUSE, Level::Info, text);
         let punishes = self.answers.by_law.is_some_and(|l| l.fit.law.punishes());
@@ -210,7 +207,8 @@ impl ProbeOutcome {
             self.contest.as_ref().and_then(|c| c.fits.iter().find(|f| f.law == RivalLaw::Calendar));
         let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar)
             || calendar.is_some_and(|f| !f.is_close);
-        if let Some((period_s, units)) = f.window().filter(|_| !other_law || f.resource != Resource::Ops) {
+        let several = |units: f64| f.resource != Resource::Ops || !other_law && units > ONE_BY_ONE;
+        if let Some((period_s, units)) = f.window().filter(|(_, units)| several(*units)) {
             let (amount, unit) = if f.resource == Resource::Ops {
                 (words::about(units, 3), "ops".to_owned())
             } else {
