@@ -56,6 +56,8 @@ pub fn run_and_tell(
     stop_after: Option<Duration>,
     mut line: impl FnMut(&Event) -> Option<String>,
 ) -> Result<Finished, Fault> {
+    // A campaign's labels are its file's: what is published of them is left out there.
+    plan.check_kept_texts().map_err(RunError::from)?;
     let typed = defaults::typed();
     let options = Options { stop_after, ..options(out, rerun::command(&typed, plan))? };
     let plan = fleet_use::for_each(fleet_use::with_losses(&ceiling::resolved(plan, out)?))?;

@@ -38,7 +38,6 @@ pub struct Finished {
 /// is cleaned up all the same.
 pub fn execute(plan: &Plan, options: &Options, mut events: impl FnMut(Event)) -> Result<Finished, RunError> {
     check(plan)?;
-    plan.check_kept_texts()?;
     let controller = plimsoll_control::of_plan(plan)?;
     let run = match &options.run_dir {
         Some(path) => RunDir::create_at(path)?,

@@ -388,7 +388,10 @@ impl Tally {
             ops_per_s: per(&self.ops),
             bytes_per_s: per(&self.bytes),
             rejected_per_s: per(&self.rejected),
-            latency_s: self.latency.iter().zip(&self.ops).map(|(l, n)| l / n.max(1.0)).collect(),
+            // Of all that ended, as a run has it: who is refused gets to know it at once.
+            latency_s: (0..self.ops.len())
+                .map(|i| self.latency[i] / (self.ops[i] + self.rejected[i]).max(1.0))
+                .collect(),
         }
     }
 }
