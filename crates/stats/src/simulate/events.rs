@@ -28,7 +28,7 @@ struct Event {
     at: f64,
     client: u32,
     kind: Kind,
-    /// When the op was first tried.
+    /// When this attempt was made.
     begun: f64,
     tries: u32,
 }
@@ -230,7 +230,8 @@ impl Events {
                     Backoff::Constant(s) => s,
                     Backoff::Exponential(from, to) => (from * 2f64.powi(e.tries.min(30) as i32)).min(to),
                 } * (0.5 + self.rng.uniform());
-                self.pending.push(Event { at: e.at + 0.002 + wait, tries: e.tries + 1, ..e });
+                let at = e.at + 0.002 + wait;
+                self.pending.push(Event { at, begun: at, tries: e.tries + 1, ..e });
                 return false;
             }
             Some(at) => {
