@@ -335,8 +335,8 @@ impl Probe {
             &self.questions,
             &self.record,
         );
-        // Until then it is what is held back from.
-        if matches!(self.state, State::Done) {
+        // Until then it is what is held back from; and who asks no questions never holds back.
+        if matches!(self.state, State::Done) && self.options.questions {
             out.forget_what_waited();
         }
         out
