@@ -68,16 +68,15 @@ pub fn limits_open(
 
 /// Why a probe found too little: it ended since nothing was answered (`silent`), or the storage was out at its end.
 pub fn away(silent: bool, out: bool) -> Option<&'static str> {
-    match () {
-        () if silent => Some(
+    if silent {
+        return Some(
             "The probe ended because nothing was answered any more (F59), and what limits the storage was not found: find out why it \
              answers nothing, and probe it again.",
-        ),
-        () if out => Some(
-            "The storage went out while it was probed (F60), and what it lets through was not found: probe it again.",
-        ),
-        () => None,
+        );
     }
+    out.then_some(
+        "The storage went out while it was probed (F60), and what it lets through was not found: probe it again.",
+    )
 }
 
 const LIMITS_OPEN: &str = "limits_open";

@@ -163,6 +163,11 @@ pub(crate) fn distinct(mut values: Vec<f64>, apart: f64, most: usize) -> Vec<f64
     values.retain(|v| v.is_finite() && *v > 0.0);
     values.sort_by(f64::total_cmp);
     values.dedup_by(|a, b| *a < apart * *b);
+    evenly(values, most)
+}
+
+/// No more than so many (two and more), evenly over all of them, with the first and the last.
+pub(crate) fn evenly(values: Vec<f64>, most: usize) -> Vec<f64> {
     let n = values.len();
     if n <= most {
         return values;

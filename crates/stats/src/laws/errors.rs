@@ -78,7 +78,7 @@ const ALIKE: f64 = 0.2;
 
 /// What was seen in each bin, and how it is replayed.
 pub(super) struct LawErrors<'a> {
-    record: &'a LoadRecord,
+    pub record: &'a LoadRecord,
     steps: Vec<ReplayStep>,
     places: Vec<StepPlace>,
     seen: Vec<f64>,

@@ -19,14 +19,11 @@ pub(super) struct Guess {
     shut_s: (f64, f64),
     /// When it opened again under a load, seconds from the begin of the record.
     opens_s: Vec<f64>,
-    /// See [`looks::starts`].
-    looks: Vec<Parameters>,
 }
 
 impl Guess {
     pub fn of(record: &LoadRecord) -> Self {
-        let looks = looks::starts(record);
-        let mut g = Self { shut_s: (0.0, f64::INFINITY), looks, ..Self::default() };
+        let mut g = Self { shut_s: (0.0, f64::INFINITY), ..Self::default() };
         let began_s = record.slices().first().map_or(0.0, |s| s.at_s);
         let mut pushed = Vec::new();
         // Since then nothing has passed of what came.
@@ -126,7 +123,10 @@ impl Guess {
     }
 
     /// Parameters from which the search for a law begins.
-    pub fn starts(&self, law: RivalLaw) -> Vec<Parameters> {
+    pub fn starts(&self, law: RivalLaw, record: &LoadRecord) -> Vec<Parameters> {
+        if law == RivalLaw::CountsAtLooks {
+            return looks::starts(record);
+        }
         let mut out = Vec::new();
         for (rate, tokens) in self.buckets() {
             match law {
@@ -147,9 +147,6 @@ impl Guess {
                 | RivalLaw::CountsPassed
                 | RivalLaw::CountsAtLooks => {}
             }
-        }
-        if law == RivalLaw::CountsAtLooks {
-            return self.looks.clone();
         }
         if !law.has_phase() {
             return out;

@@ -7,6 +7,7 @@
 use super::LoadRecord;
 use super::errors::SHUT;
 use super::replay::Parameters;
+use crate::math;
 
 /// Periods of counts that are looked at once in a while, and times between two looks, seconds (AWS WAF: one, two, five or ten minutes, and
 /// ten seconds or so).
@@ -82,11 +83,7 @@ fn switches_s(record: &LoadRecord) -> Vec<f64> {
         let states: Vec<(f64, bool)> = decided.map(|s| (s.at_s, s.passed <= SHUT * s.decided())).collect();
         out.extend(states.windows(2).filter(|w| w[0].1 != w[1].1).map(|w| w[1].0));
     }
-    let n = out.len();
-    if n <= MOST_SEEN {
-        return out;
-    }
-    (0..MOST_SEEN).map(|i| out[i * (n - 1) / (MOST_SEEN - 1)]).collect()
+    math::evenly(out, MOST_SEEN)
 }
 
 fn looked(

@@ -303,32 +303,33 @@ impl Limiter {
 
     /// When the first op would be refused, seconds, of a load of so many ops per second that begins after a rest from `now_s` on, with at
     /// most so many seconds of it. `None`: not within them.
-    pub(super) fn first_refusal_s(mut self, now_s: f64, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
-        let from_s = now_s + rest_s;
-        if rest_s > 0.0 {
-            self.rest(rest_s, from_s);
-        }
-        let n = (most_s / FORESIGHT_S).round() as usize;
-        let asked = per_s * FORESIGHT_S;
-        (0..n)
-            .find(|i| {
-                let passes = self.load(from_s + *i as f64 * FORESIGHT_S, FORESIGHT_S, asked);
-                passes < asked * (1.0 - 1e-6)
-            })
-            .map(|i| (i as f64 + 0.5) * FORESIGHT_S)
+    pub(super) fn first_refusal_s(self, now_s: f64, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
+        let refuses = |passes: f64, asked: f64| passes < asked * (1.0 - 1e-6);
+        self.first_slice(now_s, rest_s, per_s, most_s, refuses).map(|i| (i as f64 + 0.5) * FORESIGHT_S)
     }
 
     /// When the first of it would pass, of a load of so many ops per second; as [`Self::first_refusal_s`] otherwise.
-    pub(super) fn first_passing_s(mut self, now_s: f64, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
+    pub(super) fn first_passing_s(self, now_s: f64, rest_s: f64, per_s: f64, most_s: f64) -> Option<f64> {
+        let passes = |passes: f64, asked: f64| passes >= 0.5 * asked;
+        self.first_slice(now_s, rest_s, per_s, most_s, passes).map(|i| i as f64 * FORESIGHT_S)
+    }
+
+    /// The first slice of a load, after a rest, of which so much passes of what is asked.
+    fn first_slice(
+        mut self,
+        now_s: f64,
+        rest_s: f64,
+        per_s: f64,
+        most_s: f64,
+        is_it: impl Fn(f64, f64) -> bool,
+    ) -> Option<usize> {
         let from_s = now_s + rest_s;
         if rest_s > 0.0 {
             self.rest(rest_s, from_s);
         }
         let n = (most_s / FORESIGHT_S).round() as usize;
         let asked = per_s * FORESIGHT_S;
-        (0..n)
-            .find(|i| self.load(from_s + *i as f64 * FORESIGHT_S, FORESIGHT_S, asked) >= 0.5 * asked)
-            .map(|i| i as f64 * FORESIGHT_S)
+        (0..n).find(|i| is_it(self.load(from_s + *i as f64 * FORESIGHT_S, FORESIGHT_S, asked), asked))
     }
 
     /// No load until `to_s`.

@@ -36,7 +36,7 @@ impl StartGroup {
 pub(super) fn fitted(judge: &LawErrors<'_>, law: RivalLaw, guess: &Guess) -> Vec<LawCandidate> {
     // Most starts are far off, and are left at once; the rest has to be looked at to be told apart.
     let mut groups: Vec<StartGroup> = Vec::new();
-    for (place, p) in guess.starts(law).into_iter().enumerate() {
+    for (place, p) in guess.starts(law, judge.record).into_iter().enumerate() {
         let group = law.group(&p).to_bits();
         let at = match groups.iter().position(|g| g.group == group) {
             Some(i) => i,

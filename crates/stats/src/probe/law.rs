@@ -6,7 +6,6 @@ use super::{AtOnce, ByLaw, Capacity, Cause, DrainEvidence, Found, HeldBack, Prob
 use crate::advice::{Amounts, BurstTokens, LimitLaw, WindowQuota};
 use crate::laws::RivalLaw;
 use crate::shape;
-use crate::silence::ONE_BY_ONE;
 
 /// A load that shows whether a limit goes on growing lasts for so much longer, seconds (a choice: as a steady window has to).
 const MORE_S: f64 = 60.0;
@@ -74,8 +73,7 @@ impl ProbeOutcome {
         let limited = |r: Resource| self.is_limited(r);
         let of = |r: Resource| if r == Resource::Ops { &self.ops } else { &self.bytes };
         let window = |r: Resource| {
-            let several = |units: f64| r != Resource::Ops || units > ONE_BY_ONE;
-            let (period_s, units) = of(r).window().filter(|(_, units)| limited(r) && several(*units))?;
+            let (period_s, units) = of(r).window().filter(|_| limited(r))?;
             Some(WindowQuota { period_s, units })
         };
         let windows = Amounts { ops: window(Resource::Ops), bytes: window(Resource::Bytes) };

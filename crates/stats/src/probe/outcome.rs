@@ -14,6 +14,7 @@ use super::track::FirstLook;
 use super::{AtOnce, Cause, DrainEvidence, DrainKind, Growth, HeldBack, ProbeOptions, Resource, Track};
 use crate::laws::{LawContest, LoadRecord, RivalLaw};
 use crate::math;
+use crate::silence::ONE_BY_ONE;
 use crate::student;
 
 /// Looks of one rate, each of so many seconds or more, differ by no more than this beside what each is not sure of (a choice: limiters are
@@ -202,9 +203,10 @@ impl Found {
         self.drains.iter().filter_map(|d| d.steadiness).map(|s| s.refused).fold(0.0, f64::max)
     }
 
-    /// Period and units of a quota per fixed window.
+    /// Period and units of a quota per fixed window: ops that come one by one are a rate.
     pub fn window(&self) -> Option<(f64, f64)> {
-        self.drains.iter().find_map(|d| d.window)
+        let several = |units: f64| self.resource != Resource::Ops || units > ONE_BY_ONE;
+        self.drains.iter().find_map(|d| d.window).filter(|(_, units)| several(*units))
     }
 
     /// A faster bucket before the last one, as the fullest drain shows it: (rate, capacity).

@@ -9,7 +9,6 @@ use super::cost::Cost;
 use super::questions::BurstLaw;
 use super::{Capacity, Cause, DrainEvidence, Found, ProbeOutcome, Resource};
 use crate::laws::{LawContest, RivalLaw};
-use crate::silence::ONE_BY_ONE;
 use crate::{math, words};
 
 /// Points of a drain's curve that are kept.
@@ -207,8 +206,7 @@ impl ProbeOutcome {
             self.contest.as_ref().and_then(|c| c.fits.iter().find(|f| f.law == RivalLaw::Calendar));
         let other_law = self.answers.by_law.is_some_and(|l| l.fit.law != RivalLaw::Calendar)
             || calendar.is_some_and(|f| !f.is_close);
-        let several = |units: f64| f.resource != Resource::Ops || !other_law && units > ONE_BY_ONE;
-        if let Some((period_s, units)) = f.window().filter(|(_, units)| several(*units)) {
+        if let Some((period_s, units)) = f.window().filter(|_| !other_law || f.resource != Resource::Ops) {
             let (amount, unit) = if f.resource == Resource::Ops {
                 (words::about(units, 3), "ops".to_owned())
             } else {
