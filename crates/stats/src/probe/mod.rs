@@ -33,6 +33,7 @@ mod outcome;
 mod pilot;
 mod plateau;
 mod questions;
+mod resource;
 pub mod scope;
 mod served;
 pub mod shared;
@@ -53,6 +54,7 @@ pub use options::ProbeOptions;
 pub use outcome::{Capacity, Found, Open, ProbeOutcome};
 pub use pilot::only_chooses_load;
 pub use questions::{Answers, BurstLaw, Penalty};
+pub use resource::Resource;
 pub use served::ServedAtOnce;
 pub use summary::{LIMIT_CAUSE, OPEN_QUESTION, may_refuse_all, refused_after_s};
 pub use track::FirstLook;
@@ -102,33 +104,6 @@ pub struct ProbeObservation {
     pub now_s: f64,
     /// Of a load: rates per slice. Absent after [`ProbeAction::Stop`] and [`ProbeAction::Idle`].
     pub seen: Option<RatesSeen>,
-}
-
-/// Which bucket a drain is after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
-    /// Tokens are operations.
-    Ops,
-    /// Tokens are bytes.
-    Bytes,
-}
-
-impl Resource {
-    /// The ops that drain it, for a progress line.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Ops => "small ops",
-            Self::Bytes => "large ops",
-        }
-    }
-
-    /// As data and sentences have it: `ops`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ops => "ops",
-            Self::Bytes => "bytes",
-        }
-    }
 }
 
 /// Seconds of load between two looks.

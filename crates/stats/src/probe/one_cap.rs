@@ -1,12 +1,18 @@
 //! One cap that both loads meet: small and large ops come to the same ops, or to the same bytes, per second.
 
-use super::{DrainEvidence, Draining, Probe, Resource};
+use super::{Cause, DrainEvidence, Draining, Probe, ProbeOutcome, Resource};
 use crate::math;
 
 /// Rates that differ by less are the same cap's (validated: one bucket under two loads).
 const SAME: f64 = 0.05;
 /// Large ops that are as many as small ones for this long meet the same cap.
 const OTHER_CAP_S: f64 = 25.0;
+/// Rates of one cap, seen under two loads, differ by less than this.
+const NEAR: f64 = 0.08;
+/// Rates in bytes of ops so many times apart in size that differ by no more than this share are one cap (a choice: what an op costs beside
+/// its bytes would have to be less than a thousandth of what the larger one takes).
+const SAME_BYTES: f64 = 0.015;
+const SIZES_APART: u64 = 8;
 
 impl Probe {
     /// Large ops have come down to the rate of small ones, in ops or in bytes: it is the same cap, and this is what it counts.
@@ -75,5 +81,54 @@ impl Probe {
                 }
             }
         }
+    }
+}
+
+impl ProbeOutcome {
+    /// Small and large ops came to the same number of ops, or of bytes, per second: one cap was seen twice.
+    pub fn one_cap(&self) -> bool {
+        self.seen_twice().is_some()
+    }
+
+    /// The resource whose cap was seen under the other's load, too.
+    pub fn seen_twice(&self) -> Option<Resource> {
+        let (o, b) = (self.ops.sustained?.value, self.bytes.sustained?.value);
+        let near = |x: f64, y: f64| y > 0.0 && (x / y - 1.0).abs() < NEAR;
+        if near(b / self.large_bytes as f64, o) {
+            return Some(Resource::Ops);
+        }
+        // Who refuses ops counts ops; a link counts headers, too.
+        let overhead = if self.ops.refused() < 0.01 { self.overhead_bytes as f64 } else { 0.0 };
+        let small = o * self.small_bytes as f64;
+        (b > 0.0 && small / b < 1.0 + NEAR && (small + o * overhead) / b > 1.0 - NEAR)
+            .then_some(Resource::Bytes)
+    }
+
+    /// One cap on bytes that both loads met is known as well as the better of both knows it; headers that are not counted
+    /// would make it seem lower.
+    pub(super) fn pool_one_cap(&mut self) {
+        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
+            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
+        else {
+            return;
+        };
+        let small = ops.scaled(self.small_bytes as f64);
+        let same = (small.value / bytes.value - 1.0).abs() < 0.05;
+        if same && small.relative_half_width() < bytes.relative_half_width() {
+            self.bytes.sustained = Some(small);
+        }
+    }
+
+    /// The same bytes per second of small and of large ops: what each op costs has no part in it, as it has in any storage.
+    pub(super) fn cause_of_same_bytes(&self) -> Cause {
+        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
+            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
+        else {
+            return Cause::None;
+        };
+        let same = (ops.value * self.small_bytes as f64 / bytes.value - 1.0).abs() <= SAME_BYTES;
+        let known = ops.relative_half_width().max(bytes.relative_half_width()) <= 2.0 * SAME_BYTES;
+        let apart = self.large_bytes >= SIZES_APART * self.small_bytes;
+        if same && known && apart { Cause::Held } else { Cause::None }
     }
 }

@@ -25,16 +25,8 @@ const LEAST_LOOK_S: f64 = 8.0;
 /// Least relative half width of a rate.
 const LEAST_HALF_WIDTH: f64 = 0.001;
 
-/// Rates of one cap, seen under two loads, differ by less than this.
-const NEAR: f64 = 0.08;
-
 /// Large ops are as many as small ones from this share on (a choice: what passes beside refusals differs by more than what is constant).
 const AS_MANY: f64 = 0.8;
-
-/// Rates in bytes of ops so many times apart in size that differ by no more than this share are one cap (a choice: what an op costs beside
-/// its bytes would have to be less than a thousandth of what the larger one takes).
-const SAME_BYTES: f64 = 0.015;
-const SIZES_APART: u64 = 8;
 
 /// A rate that is known no better than this (half width over value) is none: what is shown then are bounds (guess; as wide as
 /// SNIA lets the rounds of a steady window differ).
@@ -367,21 +359,6 @@ impl ProbeOutcome {
         self.ops.open.push(Open { text, more_s: None });
     }
 
-    /// One cap on bytes that both loads met is known as well as the better of both knows it; headers that are not counted
-    /// would make it seem lower.
-    fn pool_one_cap(&mut self) {
-        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
-            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
-        else {
-            return;
-        };
-        let small = ops.scaled(self.small_bytes as f64);
-        let same = (small.value / bytes.value - 1.0).abs() < 0.05;
-        if same && small.relative_half_width() < bytes.relative_half_width() {
-            self.bytes.sustained = Some(small);
-        }
-    }
-
     /// What says that this resource has a limiter: where one cap was seen under both loads, what either shows of it counts.
     pub fn cause_of(&self, r: Resource) -> Cause {
         // Refusals are of how many there are at once, or of any.
@@ -420,38 +397,6 @@ impl ProbeOutcome {
             && ops.known().is_none()
             && bytes.sustained.is_some_and(|e| e.value >= most);
         ops.refused() >= cause::REFUSED && (no_rate || as_many)
-    }
-
-    /// The same bytes per second of small and of large ops: what each op costs has no part in it, as it has in any storage.
-    fn cause_of_same_bytes(&self) -> Cause {
-        let (Some(Resource::Bytes), Some(ops), Some(bytes)) =
-            (self.seen_twice(), self.ops.sustained, self.bytes.sustained)
-        else {
-            return Cause::None;
-        };
-        let same = (ops.value * self.small_bytes as f64 / bytes.value - 1.0).abs() <= SAME_BYTES;
-        let known = ops.relative_half_width().max(bytes.relative_half_width()) <= 2.0 * SAME_BYTES;
-        let apart = self.large_bytes >= SIZES_APART * self.small_bytes;
-        if same && known && apart { Cause::Held } else { Cause::None }
-    }
-
-    /// Small and large ops came to the same number of ops, or of bytes, per second: one cap was seen twice.
-    pub fn one_cap(&self) -> bool {
-        self.seen_twice().is_some()
-    }
-
-    /// The resource whose cap was seen under the other's load, too.
-    pub fn seen_twice(&self) -> Option<Resource> {
-        let (o, b) = (self.ops.sustained?.value, self.bytes.sustained?.value);
-        let near = |x: f64, y: f64| y > 0.0 && (x / y - 1.0).abs() < NEAR;
-        if near(b / self.large_bytes as f64, o) {
-            return Some(Resource::Ops);
-        }
-        // Who refuses ops counts ops; a link counts headers, too.
-        let overhead = if self.ops.refused() < 0.01 { self.overhead_bytes as f64 } else { 0.0 };
-        let small = o * self.small_bytes as f64;
-        (b > 0.0 && small / b < 1.0 + NEAR && (small + o * overhead) / b > 1.0 - NEAR)
-            .then_some(Resource::Bytes)
     }
 
     /// Whether this resource has a limiter of its own, as far as the evidence goes.
